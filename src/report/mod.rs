@@ -1,0 +1,1 @@
+//! The same verdict for a terminal, a browser, a pull request and a machine.

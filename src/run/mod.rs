@@ -1,0 +1,1 @@
+//! Carries out a plan over a world and writes raw evidence; it never judges.

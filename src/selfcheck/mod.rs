@@ -1,0 +1,1 @@
+//! Random simulated worlds against the truth.

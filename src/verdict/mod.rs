@@ -1,0 +1,1 @@
+//! Facts, attempts, fates, orders and assertions: three-valued opinions with their reasons.
