@@ -1,0 +1,39 @@
+//! Envoy's gauges: `envoy-active[-node].tsv` of gtrun and of the old scripts, port-forward samples as JSON lines.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{FileId, Place, Sampled};
+
+/// Samples of one pod's gauges, in file order, on the sampler's clock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GaugeSeries {
+    /// The file.
+    pub file: FileId,
+    /// Node or pod from the file's name.
+    pub subject: Option<String>,
+    /// The samples. Runs of equal samples may be thinned to their first and last when a file is very long.
+    pub samples: Vec<GaugeSample>,
+}
+
+/// One reply, or the failure to get one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GaugeSample {
+    /// When. Old records: the stamp is floored to 1 s and was taken after the fetch, so the value was read in
+    /// (previous stamp, this stamp + 1 s).
+    pub when: Sampled,
+    /// Where the record begins.
+    pub place: Place,
+    /// What came back.
+    pub reading: Reading,
+}
+
+/// What a poll came back with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reading {
+    /// Every `*_rq_active` gauge and `*_rq_total` counter of the reply by its full name; a name that is not here
+    /// was absent, which is not zero.
+    Values(BTreeMap<Arc<str>, u64>),
+    /// `exec-failed`, an empty reply, a broken connection: unknown, never zero.
+    Unknown(String),
+}

@@ -1,0 +1,73 @@
+//! From the files of a run folder to [`Evidence`]: which file is what, and which reader reads it.
+
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::Evidence;
+use crate::time::Instant;
+
+/// One call of gtrun that acts or is awaited, from `journal.jsonl`: a step of the scenario.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OwnCall {
+    /// The step's id, or `step-<n>` counted from 1 where the author gave none.
+    pub step: String,
+    /// The verb as written in the scenario: `delete_pod`, `mark`, `wait_for`.
+    pub verb: String,
+    /// Just before the call was made, on gtrun's clock.
+    pub sent: Instant,
+    /// When its answer was there; `None` when the run ended before.
+    pub received: Option<Instant>,
+    /// What came of it.
+    pub outcome: CallOutcome,
+    /// Status of the API or of an exec, where there is one.
+    pub status: Option<i64>,
+    /// Pod that the call hit, and its uid.
+    pub pod: Option<String>,
+    /// Uid of that pod.
+    pub uid: Option<String>,
+    /// HAProxy server in front of the pod, where known.
+    pub server: Option<String>,
+    /// Results for expressions: `stdout`, `body`, and the text of a failure.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub results: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallOutcome {
+    /// Done.
+    Ok,
+    /// The API refused it (a PodDisruptionBudget, a conflict).
+    Refused,
+    /// It could not be carried out.
+    Error,
+    /// A `wait_for` or `poll` that ran out of time.
+    TimedOut,
+    /// Its `when` was false, or it used the result of a step that never ran.
+    Skipped,
+    /// The run ended while it was going on.
+    Interrupted,
+}
+
+/// How to read a folder.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// FSM states of the workload, in order; empty: OPEN, DRAINING, CLOSING, CLOSED.
+    pub fsm_states: Vec<String>,
+    /// Old names of FSM states to the present ones.
+    pub fsm_aliases: Vec<(String, String)>,
+    /// Zone of HAProxy's log where its stamps carry none, as an IANA name.
+    pub haproxy_log_zone: Option<String>,
+}
+
+/// Reads every known file of a run folder.
+///
+/// A file that is missing, empty, cut or garbage becomes a note; the error is only for a folder that cannot be
+/// listed at all. `meta.json` and `truth/` are answers and are never opened.
+pub fn read(folder: &Path, options: &ReadOptions) -> io::Result<Evidence> {
+    let _ = (folder, options);
+    Ok(Evidence::default())
+}
