@@ -143,6 +143,9 @@ impl StatusClass {
 
     /// Not DOWN and not in maintenance: open sessions live on.
     pub fn is_alive(self) -> bool {
-        matches!(self, Self::Up | Self::GoingDown | Self::Drain | Self::Nolb | Self::NoCheck)
+        matches!(
+            self,
+            Self::Up | Self::GoingDown | Self::Drain | Self::Nolb | Self::NoCheck
+        )
     }
 }

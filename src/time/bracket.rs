@@ -21,7 +21,10 @@ impl Bracket {
 
     /// `(lo, hi]`.
     pub const fn new(lo: Instant, hi: Instant) -> Self {
-        Self { lo: Some(lo), hi: Some(hi) }
+        Self {
+            lo: Some(lo),
+            hi: Some(hi),
+        }
     }
 
     /// A stamp cut to its resolution: `(t - 1 ns, t + r - 1 ns]`.
@@ -37,12 +40,18 @@ impl Bracket {
 
     /// Both ends moved by the same amount.
     pub fn shifted(self, by: Duration) -> Self {
-        Self { lo: self.lo.map(|t| t + by), hi: self.hi.map(|t| t + by) }
+        Self {
+            lo: self.lo.map(|t| t + by),
+            hi: self.hi.map(|t| t + by),
+        }
     }
 
     /// Both ends moved apart by `error`.
     pub fn widened(self, error: Duration) -> Self {
-        Self { lo: self.lo.map(|t| t - error), hi: self.hi.map(|t| t + error) }
+        Self {
+            lo: self.lo.map(|t| t - error),
+            hi: self.hi.map(|t| t + error),
+        }
     }
 
     /// What both brackets allow; `None` when they contradict each other.
@@ -109,7 +118,11 @@ mod tests {
     fn bracket() -> impl Strategy<Value = Bracket> {
         (any::<Option<i32>>(), 1..1000i64, any::<bool>()).prop_map(|(lo, width, open)| {
             let lo = lo.map(|v| Instant::from_nanos(i64::from(v)));
-            let hi = if open { None } else { Some(lo.unwrap_or(Instant::from_nanos(0)) + Duration::from_nanos(width)) };
+            let hi = if open {
+                None
+            } else {
+                Some(lo.unwrap_or(Instant::from_nanos(0)) + Duration::from_nanos(width))
+            };
             Bracket { lo, hi }
         })
     }

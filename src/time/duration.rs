@@ -125,7 +125,9 @@ impl FromStr for Duration {
             }
             rest = tail;
         }
-        i64::try_from(total).map(Self).map_err(|_| DurationError::TooLong(text.to_owned()))
+        i64::try_from(total)
+            .map(Self)
+            .map_err(|_| DurationError::TooLong(text.to_owned()))
     }
 }
 
@@ -250,12 +252,24 @@ mod tests {
         }
         assert_eq!("10us".parse(), Ok(Duration::from_micros(10)));
         for text in ["60", "1.5"] {
-            assert!(matches!(text.parse::<Duration>(), Err(DurationError::UnitMissing(_))), "{text}");
+            assert!(
+                matches!(text.parse::<Duration>(), Err(DurationError::UnitMissing(_))),
+                "{text}"
+            );
         }
-        for text in ["-5s", "5M", "1h30", "PT1M30S", "1:30", "60S", "5 s", "1m 30s", "", "s", "１０s", "1e3s", "1.s", ".5s", "1s1s", "1s1m"] {
-            assert!(matches!(text.parse::<Duration>(), Err(DurationError::Malformed(_))), "{text}");
+        for text in [
+            "-5s", "5M", "1h30", "PT1M30S", "1:30", "60S", "5 s", "1m 30s", "", "s", "１０s", "1e3s", "1.s", ".5s",
+            "1s1s", "1s1m",
+        ] {
+            assert!(
+                matches!(text.parse::<Duration>(), Err(DurationError::Malformed(_))),
+                "{text}"
+            );
         }
-        assert!(matches!("99999999999999999999s".parse::<Duration>(), Err(DurationError::TooLong(_))));
+        assert!(matches!(
+            "99999999999999999999s".parse::<Duration>(),
+            Err(DurationError::TooLong(_))
+        ));
     }
 
     proptest! {

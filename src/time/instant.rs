@@ -56,7 +56,10 @@ impl Instant {
 impl From<DateTime<Utc>> for Instant {
     /// Saturates outside the years 1678 to 2262.
     fn from(t: DateTime<Utc>) -> Self {
-        Self(t.timestamp_nanos_opt().unwrap_or(if t.timestamp() < 0 { i64::MIN } else { i64::MAX }))
+        Self(
+            t.timestamp_nanos_opt()
+                .unwrap_or(if t.timestamp() < 0 { i64::MIN } else { i64::MAX }),
+        )
     }
 }
 
@@ -129,7 +132,11 @@ mod tests {
 
     #[test]
     fn text_round_trips() {
-        for t in ["2026-11-29T16:13:10.608Z", "2026-11-29T16:13:10Z", "2026-11-29T16:13:10.000000001Z"] {
+        for t in [
+            "2026-11-29T16:13:10.608Z",
+            "2026-11-29T16:13:10Z",
+            "2026-11-29T16:13:10.000000001Z",
+        ] {
             assert_eq!(Instant::parse(t).expect(t).to_rfc3339(), t);
         }
         assert!(Instant::parse("yesterday").is_err());
