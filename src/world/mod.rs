@@ -1,1 +1,7 @@
-//! Where a plan is carried out: the ports, and a simulator, a lab and a cluster behind them.
+//! Where a plan is carried out: the ports that `run` sees, and the worlds behind them.
+//!
+//! `port` holds the traits at the level of intent, `facts` what a cluster tells about the workload. `sim` is a
+//! model with a virtual clock; `cluster` and `lab` are real.
+
+pub mod facts;
+pub mod port;
