@@ -449,7 +449,7 @@ mod tests {
             d.strategy,
             Strategy::Rolling {
                 max_surge: 1,
-                max_unavailable: 1
+                max_unavailable: 0
             }
         );
         assert_eq!(d.template.grace, Duration::from_secs(30));
