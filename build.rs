@@ -14,7 +14,10 @@ fn main() {
         _ if std::env::var("PROFILE").as_deref() == Ok("release") => commit(),
         _ => Some("development build".to_owned()),
     };
-    println!("cargo::rustc-env=GTRUN_COMMIT={}", commit.map(|commit| format!(" ({commit})")).unwrap_or_default());
+    println!(
+        "cargo::rustc-env=GTRUN_COMMIT={}",
+        commit.map(|commit| format!(" ({commit})")).unwrap_or_default()
+    );
 }
 
 /// The first twelve digits of the commit that is checked out; `None` outside a clone.
