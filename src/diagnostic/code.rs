@@ -263,7 +263,11 @@ impl FromStr for Code {
     /// `GT0101`, in any case.
     fn from_str(text: &str) -> Result<Self, UnknownCode> {
         let upper = text.to_ascii_uppercase();
-        Self::ALL.iter().copied().find(|code| code.to_string() == upper).ok_or_else(|| UnknownCode(text.to_owned()))
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|code| code.to_string() == upper)
+            .ok_or_else(|| UnknownCode(text.to_owned()))
     }
 }
 
@@ -289,7 +293,10 @@ mod tests {
         assert!(Code::ALL.windows(2).all(|pair| pair[0].number() < pair[1].number()));
         for code in Code::ALL {
             assert_eq!(code.to_string().parse(), Ok(*code));
-            assert!(!code.title().is_empty() && code.explanation().ends_with('.') && !code.example().is_empty(), "{code}");
+            assert!(
+                !code.title().is_empty() && code.explanation().ends_with('.') && !code.example().is_empty(),
+                "{code}"
+            );
         }
         assert!("GT9999".parse::<Code>().is_err());
     }

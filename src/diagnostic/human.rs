@@ -1,6 +1,9 @@
 use std::fmt::{self, Write};
 
-use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
+use miette::{
+    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan,
+    SpanContents,
+};
 
 use super::{Diagnostic, FileId, Severity, SourceMap, Span};
 
@@ -17,7 +20,11 @@ pub struct Style {
 
 impl Style {
     /// No colours, ASCII only, 100 columns: for files, pipes and tests.
-    pub const PLAIN: Self = Self { color: false, unicode: false, width: 100 };
+    pub const PLAIN: Self = Self {
+        color: false,
+        unicode: false,
+        width: 100,
+    };
 
     fn theme(self) -> GraphicalTheme {
         match (self.color, self.unicode) {
@@ -72,12 +79,20 @@ impl<'a> Report<'a> {
             }
         }
         let part = |id: FileId| -> Vec<LabeledSpan> {
-            let marked = diagnostic.labels.iter().enumerate().filter(|(_, label)| label.span.file == id);
+            let marked = diagnostic
+                .labels
+                .iter()
+                .enumerate()
+                .filter(|(_, label)| label.span.file == id);
             marked
                 .map(|(index, label)| {
                     let text = Some(label.text.clone()).filter(|text| !text.is_empty());
                     let span = inside(label.span, sources.text(id));
-                    if index == 0 { LabeledSpan::new_primary_with_span(text, span) } else { LabeledSpan::new_with_span(text, span) }
+                    if index == 0 {
+                        LabeledSpan::new_primary_with_span(text, span)
+                    } else {
+                        LabeledSpan::new_with_span(text, span)
+                    }
                 })
                 .collect()
         };
@@ -145,14 +160,17 @@ impl miette::Diagnostic for Report<'_> {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        (!self.labels.is_empty()).then(|| Box::new(self.labels.iter().cloned()) as Box<dyn Iterator<Item = LabeledSpan>>)
+        (!self.labels.is_empty())
+            .then(|| Box::new(self.labels.iter().cloned()) as Box<dyn Iterator<Item = LabeledSpan>>)
     }
 
     fn related<'b>(&'b self) -> Option<Box<dyn Iterator<Item = &'b dyn miette::Diagnostic> + 'b>> {
         if self.related.is_empty() {
             return None;
         }
-        Some(Box::new(self.related.iter().map(|report| report as &dyn miette::Diagnostic)))
+        Some(Box::new(
+            self.related.iter().map(|report| report as &dyn miette::Diagnostic),
+        ))
     }
 }
 
@@ -164,7 +182,12 @@ struct File<'a> {
 }
 
 impl SourceCode for File<'_> {
-    fn read_span<'b>(&'b self, span: &SourceSpan, before: usize, after: usize) -> Result<Box<dyn SpanContents<'b> + 'b>, MietteError> {
+    fn read_span<'b>(
+        &'b self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'b> + 'b>, MietteError> {
         let text = self.sources.text(self.id);
         let found = text.read_span(span, before, after)?;
         Ok(Box::new(MietteSpanContents::new_named(

@@ -52,17 +52,29 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// An error of this kind.
     pub fn error(code: Code, message: impl Into<String>) -> Self {
-        Self { code, severity: Severity::Error, message: message.into(), labels: Vec::new(), help: None }
+        Self {
+            code,
+            severity: Severity::Error,
+            message: message.into(),
+            labels: Vec::new(),
+            help: None,
+        }
     }
 
     /// A warning of this kind.
     pub fn warning(code: Code, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(code, message) }
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(code, message)
+        }
     }
 
     /// Adds a place. The first one is the culprit: its line and column are what other tools show.
     pub fn at(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.labels.push(Label { span, text: text.into() });
+        self.labels.push(Label {
+            span,
+            text: text.into(),
+        });
         self
     }
 

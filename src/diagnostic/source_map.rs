@@ -20,7 +20,11 @@ impl Span {
     /// A range of bytes; offsets beyond 4 GiB saturate (files are refused long before).
     pub fn new(file: FileId, start: usize, end: usize) -> Self {
         let cut = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Self { file, start: cut(start), end: cut(end) }
+        Self {
+            file,
+            start: cut(start),
+            end: cut(end),
+        }
     }
 
     /// Number of bytes.
@@ -35,7 +39,10 @@ impl Span {
 
     /// From the start of this to the end of the other, in the file of this.
     pub fn to(self, other: Self) -> Self {
-        Self { end: other.end.max(self.end), ..self }
+        Self {
+            end: other.end.max(self.end),
+            ..self
+        }
     }
 }
 
@@ -68,7 +75,10 @@ impl SourceMap {
     /// Adds a file and says which it is.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
         let id = FileId(u32::try_from(self.files.len()).unwrap_or(u32::MAX));
-        self.files.push(SourceFile { name: name.into(), text: text.into() });
+        self.files.push(SourceFile {
+            name: name.into(),
+            text: text.into(),
+        });
         id
     }
 
@@ -94,7 +104,9 @@ impl SourceMap {
 
     /// The bytes of a span; empty when it lies outside the file or cuts a character.
     pub fn slice(&self, span: Span) -> &str {
-        self.text(span.file).get(span.start as usize..span.end as usize).unwrap_or("")
+        self.text(span.file)
+            .get(span.start as usize..span.end as usize)
+            .unwrap_or("")
     }
 
     /// Line and column of a byte; beyond the end of the file it is the end.
@@ -109,7 +121,10 @@ impl SourceMap {
         let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
         let column = before[line_start..].chars().count() + 1;
         let cut = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Position { line: cut(line), column: cut(column) }
+        Position {
+            line: cut(line),
+            column: cut(column),
+        }
     }
 
     /// Line and column where a span begins.
@@ -140,7 +155,11 @@ mod tests {
         assert_eq!(map.position(file, 0), Position { line: 1, column: 1 });
         assert_eq!(map.position(file, 5), Position { line: 2, column: 1 });
         assert_eq!(map.position(file, 11), Position { line: 2, column: 3 });
-        assert_eq!(map.position(file, 8), Position { line: 2, column: 2 }, "inside a character: its start");
+        assert_eq!(
+            map.position(file, 8),
+            Position { line: 2, column: 2 },
+            "inside a character: its start"
+        );
         assert_eq!(map.position(file, 999), Position { line: 3, column: 1 });
         assert_eq!(map.place(Span::new(file, 5, 7)), "a.yaml:2:1");
         assert_eq!(map.slice(Span::new(file, 5, 7)), "ü");

@@ -45,17 +45,26 @@ impl Variable {
         } else {
             Scalar::Text(text.to_owned())
         };
-        Self { text: text.to_owned(), value }
+        Self {
+            text: text.to_owned(),
+            value,
+        }
     }
 
     /// A number, with the text that was written for it.
     pub fn from_number(text: &str, number: f64) -> Self {
-        Self { text: text.to_owned(), value: Scalar::Number(number) }
+        Self {
+            text: text.to_owned(),
+            value: Scalar::Number(number),
+        }
     }
 
     /// true or false.
     pub fn from_bool(value: bool) -> Self {
-        Self { text: value.to_string(), value: Scalar::Bool(value) }
+        Self {
+            text: value.to_string(),
+            value: Scalar::Bool(value),
+        }
     }
 
     /// Its type.

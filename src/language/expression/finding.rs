@@ -19,7 +19,13 @@ pub struct Finding {
 impl Finding {
     /// A finding without help.
     pub(crate) fn new(code: Code, at: TextSpan, message: impl Into<String>) -> Self {
-        Self { code, at, message: message.into(), label: String::new(), help: None }
+        Self {
+            code,
+            at,
+            message: message.into(),
+            label: String::new(),
+            help: None,
+        }
     }
 
     /// Says something at the place.

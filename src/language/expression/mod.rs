@@ -66,7 +66,13 @@ impl Expression {
     pub fn read(text: &str, span: Span, place: Place, scope: &Scope) -> Result<Self, Vec<Finding>> {
         let expr = parse(text).map_err(|finding| vec![finding])?;
         let (condition, names) = resolve::resolve(&expr, scope, place)?;
-        Ok(Self { text: text.to_owned(), span, place, names, condition })
+        Ok(Self {
+            text: text.to_owned(),
+            span,
+            place,
+            names,
+            condition,
+        })
     }
 }
 
@@ -98,14 +104,31 @@ struct Written {
 
 impl Serialize for Expression {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let Self { text, span, place, names, condition: _ } = self;
-        Written { text: text.clone(), span: *span, place: *place, names: names.clone() }.serialize(s)
+        let Self {
+            text,
+            span,
+            place,
+            names,
+            condition: _,
+        } = self;
+        Written {
+            text: text.clone(),
+            span: *span,
+            place: *place,
+            names: names.clone(),
+        }
+        .serialize(s)
     }
 }
 
 impl<'de> Deserialize<'de> for Expression {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let Written { text, span, place, names } = Written::deserialize(d)?;
+        let Written {
+            text,
+            span,
+            place,
+            names,
+        } = Written::deserialize(d)?;
         let scope = Scope::believing(names);
         Self::read(&text, span, place, &scope).map_err(|findings| {
             let reason = findings.first().map_or("", |finding| finding.message.as_str());

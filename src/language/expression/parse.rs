@@ -15,9 +15,18 @@ const MAX_DEPTH: usize = 32;
 /// # Errors
 /// The first place where the text stops making sense.
 pub fn parse(text: &str) -> Result<Expr, Finding> {
-    let mut parser = Parser { text, tokens: tokens(text)?, next: 0, depth: 0 };
+    let mut parser = Parser {
+        text,
+        tokens: tokens(text)?,
+        next: 0,
+        depth: 0,
+    };
     if parser.kind() == &TokenKind::End {
-        return Err(Finding::new(Code::ExpressionSyntax, TextSpan::new(0, text.len()), "an empty expression says nothing"));
+        return Err(Finding::new(
+            Code::ExpressionSyntax,
+            TextSpan::new(0, text.len()),
+            "an empty expression says nothing",
+        ));
     }
     let expr = parser.or()?;
     if parser.kind() != &TokenKind::End {
@@ -114,7 +123,10 @@ impl Parser<'_> {
             return self.test();
         }
         let inner = self.nested(Self::not)?;
-        Ok(Expr { at: at.to(inner.at), kind: ExprKind::Not(Box::new(inner)) })
+        Ok(Expr {
+            at: at.to(inner.at),
+            kind: ExprKind::Not(Box::new(inner)),
+        })
     }
 
     fn operator(&mut self) -> Option<CompareOp> {
@@ -131,16 +143,24 @@ impl Parser<'_> {
                 return Err(Self::error(at, "comparisons do not chain").help("write `a < b and b < c`, or `b in a..c`"));
             }
             let at = left.at.to(right.at);
-            return Ok(Expr { at, kind: ExprKind::Compare(Box::new(left), op, Box::new(right)) });
+            return Ok(Expr {
+                at,
+                kind: ExprKind::Compare(Box::new(left), op, Box::new(right)),
+            });
         }
         if self.keyword("in") {
             let low = self.sum()?;
             if !self.symbol("..") {
-                return Err(self.expected("`..` and the upper end of the range").help("a range has two ends, both included: `in 60s..62s`"));
+                return Err(self
+                    .expected("`..` and the upper end of the range")
+                    .help("a range has two ends, both included: `in 60s..62s`"));
             }
             let high = self.sum()?;
             let at = left.at.to(high.at);
-            return Ok(Expr { at, kind: ExprKind::In(Box::new(left), Box::new(low), Box::new(high)) });
+            return Ok(Expr {
+                at,
+                kind: ExprKind::In(Box::new(left), Box::new(low), Box::new(high)),
+            });
         }
         Ok(left)
     }
@@ -164,7 +184,10 @@ impl Parser<'_> {
             return self.value();
         }
         let inner = self.nested(Self::unary)?;
-        Ok(Expr { at: at.to(inner.at), kind: ExprKind::Neg(Box::new(inner)) })
+        Ok(Expr {
+            at: at.to(inner.at),
+            kind: ExprKind::Neg(Box::new(inner)),
+        })
     }
 
     fn value(&mut self) -> Result<Expr, Finding> {
@@ -193,7 +216,9 @@ impl Parser<'_> {
             && matches!(unit.as_str(), "us" | "ms" | "s" | "m" | "h")
         {
             let joined = format!("{}{unit}", &self.text[at.start..at.end]);
-            return Err(Self::error(at.to(self.at()), "a number and its unit are one word").help(format!("write `{joined}`")));
+            return Err(
+                Self::error(at.to(self.at()), "a number and its unit are one word").help(format!("write `{joined}`"))
+            );
         }
         Ok(Expr { at, kind })
     }
@@ -219,11 +244,20 @@ impl Parser<'_> {
             && let Some(function @ ("before" | "after")) = suffix.strip_prefix('_')
         {
             let event = &self.text[word.at.start..end.end];
-            return Err(Self::error(self.at(), format!("`_{function}` follows a plain event name only"))
-                .help(format!("write `{function}({event}, ...)`")));
+            return Err(
+                Self::error(self.at(), format!("`_{function}` follows a plain event name only"))
+                    .help(format!("write `{function}({event}, ...)`")),
+            );
         }
         let at = word.at.to(end);
-        Ok(Expr { at, kind: ExprKind::Name(Name { word, arguments, fields }) })
+        Ok(Expr {
+            at,
+            kind: ExprKind::Name(Name {
+                word,
+                arguments,
+                fields,
+            }),
+        })
     }
 
     fn arguments(&mut self, open: TextSpan) -> Result<Vec<Argument>, Finding> {
@@ -239,14 +273,17 @@ impl Parser<'_> {
                 return Ok(out);
             }
             if !self.symbol(",") {
-                let help = matches!(self.kind(), TokenKind::Word(_)).then(|| "arguments are separated by commas".to_owned());
+                let help =
+                    matches!(self.kind(), TokenKind::Word(_)).then(|| "arguments are separated by commas".to_owned());
                 return Err(self.expected("`,` or `)`").label(opened(open)).maybe_help(help));
             }
         }
     }
 
     fn label(&mut self) -> Result<Option<WordAt>, Finding> {
-        let TokenKind::Word(word) = self.kind().clone() else { return Ok(None) };
+        let TokenKind::Word(word) = self.kind().clone() else {
+            return Ok(None);
+        };
         match self.tokens.get(self.next + 1).map(|token| &token.kind) {
             Some(TokenKind::Symbol("=")) => {
                 let at = self.advance();
@@ -267,19 +304,26 @@ fn opened(at: TextSpan) -> String {
 }
 
 fn pair(left: Expr, right: Expr, kind: fn(Box<Expr>, Box<Expr>) -> ExprKind) -> Expr {
-    Expr { at: left.at.to(right.at), kind: kind(Box::new(left), Box::new(right)) }
+    Expr {
+        at: left.at.to(right.at),
+        kind: kind(Box::new(left), Box::new(right)),
+    }
 }
 
 /// What a number with or without a unit means.
 fn number(text: &str, at: TextSpan) -> Result<ExprKind, Finding> {
-    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let digits = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(text.len());
     let (digits, unit) = text.split_at(digits);
     let leading_zero = digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.");
     if leading_zero && digits.bytes().all(|b| b.is_ascii_digit()) {
         let plain = digits.trim_start_matches('0');
         let plain = if plain.is_empty() { "0" } else { plain };
-        return Err(Finding::new(Code::LeadingZero, at, format!("`{digits}` has a leading zero"))
-            .help(format!("numbers are decimal: write `{plain}{unit}`")));
+        return Err(
+            Finding::new(Code::LeadingZero, at, format!("`{digits}` has a leading zero"))
+                .help(format!("numbers are decimal: write `{plain}{unit}`")),
+        );
     }
     let value = || {
         let finite = decimal(digits).filter(|value| value.is_finite());
@@ -291,7 +335,11 @@ fn number(text: &str, at: TextSpan) -> Result<ExprKind, Finding> {
         "/s" => value().map(|value| ExprKind::Rate(value, Per::Second)),
         "/m" => value().map(|value| ExprKind::Rate(value, Per::Minute)),
         _ => text.parse::<Duration>().map(ExprKind::Duration).map_err(|error| {
-            let finding = Finding::new(Code::Duration, at, format!("`{text}` is neither a number nor a duration"));
+            let finding = Finding::new(
+                Code::Duration,
+                at,
+                format!("`{text}` is neither a number nor a duration"),
+            );
             let help = match unit {
                 "M" | "min" | "mins" | "minutes" => format!("minutes are `m`: `{digits}m`"),
                 "S" | "sec" | "secs" | "seconds" => format!("seconds are `s`: `{digits}s`"),

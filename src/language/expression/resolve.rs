@@ -4,7 +4,9 @@ mod event;
 mod operand;
 
 use super::syntax::{Argument, CompareOp, Expr, ExprKind, Name, WordAt};
-use super::{Condition, ConditionKind, EventRef, Finding, Operand, OperandKind, Place, Scope, TextSpan, Type, UsedNames, Window};
+use super::{
+    Condition, ConditionKind, EventRef, Finding, Operand, OperandKind, Place, Scope, TextSpan, Type, UsedNames, Window,
+};
 use crate::diagnostic::Code;
 use crate::language::nearest::did_you_mean;
 use crate::language::vocabulary::{EventName, Fate, Function, Root, Signal, StepField, Word, WordSet};
@@ -16,7 +18,13 @@ use crate::time::Duration;
 /// # Errors
 /// Everything that is wrong with it.
 pub(super) fn resolve(expr: &Expr, scope: &Scope, place: Place) -> Result<(Condition, UsedNames), Vec<Finding>> {
-    let mut resolver = Resolver { scope, place, in_always: false, findings: Vec::new(), used: UsedNames::default() };
+    let mut resolver = Resolver {
+        scope,
+        place,
+        in_always: false,
+        findings: Vec::new(),
+        used: UsedNames::default(),
+    };
     match resolver.condition(expr) {
         Some(condition) if resolver.findings.is_empty() => Ok((condition, resolver.used)),
         _ => Err(resolver.findings),
@@ -38,7 +46,11 @@ fn suffixed(word: &str) -> Option<(&str, Function)> {
     if EventName::parse(word).is_some() || Function::parse(word).is_some() {
         return None;
     }
-    let split = |suffix, function| word.strip_suffix(suffix).filter(|event| !event.is_empty()).map(|event| (event, function));
+    let split = |suffix, function| {
+        word.strip_suffix(suffix)
+            .filter(|event| !event.is_empty())
+            .map(|event| (event, function))
+    };
     split("_before", Function::Before).or_else(|| split("_after", Function::After))
 }
 
@@ -74,7 +86,11 @@ impl Resolver<'_> {
             | ExprKind::Text(_)
             | ExprKind::Pattern(_) => {
                 let finding = Finding::new(Code::ExpressionType, at, "a value alone claims nothing");
-                return self.report(finding.label("expected a condition").help("compare it with something: `== 200`, `<= 5s`, `in 1s..2s`"));
+                return self.report(
+                    finding
+                        .label("expected a condition")
+                        .help("compare it with something: `== 200`, `<= 5s`, `in 1s..2s`"),
+                );
             }
         };
         Some(Condition { at, kind })
@@ -104,17 +120,38 @@ impl Resolver<'_> {
         if operand.ty == Type::Bool {
             return condition(ConditionKind::Holds(operand));
         }
-        let finding = Finding::new(Code::ExpressionType, at, format!("`{name}` is {}, not a condition", operand.ty));
-        self.report(finding.label("expected a condition").help(comparison_example(name, operand.ty)))
+        let finding = Finding::new(
+            Code::ExpressionType,
+            at,
+            format!("`{name}` is {}, not a condition", operand.ty),
+        );
+        self.report(
+            finding
+                .label("expected a condition")
+                .help(comparison_example(name, operand.ty)),
+        )
     }
 
     fn order_by_suffix(&mut self, at: TextSpan, name: &Name, event: &str, function: Function) -> Option<Condition> {
         let end = name.word.at.start + event.len();
         let event_at = TextSpan::new(name.word.at.start, end);
-        let word = WordAt { text: event.to_owned(), at: event_at };
-        let first = self.event_of_name(event_at, &Name { word, arguments: None, fields: Vec::new() });
+        let word = WordAt {
+            text: event.to_owned(),
+            at: event_at,
+        };
+        let first = self.event_of_name(
+            event_at,
+            &Name {
+                word,
+                arguments: None,
+                fields: Vec::new(),
+            },
+        );
         self.no_fields(name)?;
-        let second = self.positional(name, function.as_str(), &["Y"]).map(|[other]| other).and_then(|other| self.event(&other.value));
+        let second = self
+            .positional(name, function.as_str(), &["Y"])
+            .map(|[other]| other)
+            .and_then(|other| self.event(&other.value));
         self.order(at, function, first?, second?)
     }
 
@@ -125,7 +162,10 @@ impl Resolver<'_> {
             return self.report(finding.help("name two events"));
         }
         let (first, second) = if function == Function::After { (y, x) } else { (x, y) };
-        Some(Condition { at, kind: ConditionKind::Before(first, second) })
+        Some(Condition {
+            at,
+            kind: ConditionKind::Before(first, second),
+        })
     }
 
     /// A function that is a condition by itself.
@@ -143,8 +183,16 @@ impl Resolver<'_> {
                 let (x, y) = (self.event(&x.value), self.event(&y.value));
                 let limit = self.operand_of_type(&limit.value, Type::Duration);
                 self.only_after_the_run(at, function)?;
-                let gap = Operand { at, ty: Type::Duration, kind: OperandKind::Gap(x?, y?) };
-                let zero = Operand { at, ty: Type::Duration, kind: OperandKind::Duration(Duration::ZERO) };
+                let gap = Operand {
+                    at,
+                    ty: Type::Duration,
+                    kind: OperandKind::Gap(x?, y?),
+                };
+                let zero = Operand {
+                    at,
+                    ty: Type::Duration,
+                    kind: OperandKind::Duration(Duration::ZERO),
+                };
                 ConditionKind::In(gap, zero, limit?)
             }
             Function::Exists | Function::Never => {
@@ -171,10 +219,26 @@ impl Resolver<'_> {
                 let [request] = self.positional(name, function.as_str(), &["R"])?;
                 let request = self.request(&request.value, function.as_str());
                 self.only_after_the_run(at, function)?;
-                let fate = if function == Function::Protected { Fate::Protected } else { Fate::Broken };
+                let fate = if function == Function::Protected {
+                    Fate::Protected
+                } else {
+                    Fate::Broken
+                };
                 let ty = Type::Word(WordSet::Fate);
-                let word = Operand { at, ty, kind: OperandKind::Word(Word::Fate(fate)) };
-                ConditionKind::Compare(Operand { at, ty, kind: OperandKind::Fate(request?) }, CompareOp::Eq, word)
+                let word = Operand {
+                    at,
+                    ty,
+                    kind: OperandKind::Word(Word::Fate(fate)),
+                };
+                ConditionKind::Compare(
+                    Operand {
+                        at,
+                        ty,
+                        kind: OperandKind::Fate(request?),
+                    },
+                    CompareOp::Eq,
+                    word,
+                )
             }
             Function::Complete => {
                 self.no_fields(name)?;
@@ -197,8 +261,16 @@ impl Resolver<'_> {
             | Function::Latency
             | Function::DownTime => {
                 let operand = self.operand_of_name(at, name, None)?;
-                let finding = Finding::new(Code::ExpressionType, at, format!("`{name}` is {}, not a condition", operand.ty));
-                return self.report(finding.label("expected a condition").help(comparison_example(name, operand.ty)));
+                let finding = Finding::new(
+                    Code::ExpressionType,
+                    at,
+                    format!("`{name}` is {}, not a condition", operand.ty),
+                );
+                return self.report(
+                    finding
+                        .label("expected a condition")
+                        .help(comparison_example(name, operand.ty)),
+                );
             }
         };
         Some(Condition { at, kind })
@@ -207,27 +279,48 @@ impl Resolver<'_> {
     fn compare(&mut self, at: TextSpan, a: &Expr, op: CompareOp, b: &Expr) -> Option<Condition> {
         let (left, right) = self.pair(a, b)?;
         if !matches!(op, CompareOp::Eq | CompareOp::Ne) && !ordered(left.ty) {
-            let finding = Finding::new(Code::ExpressionType, at, format!("{} has no order: `{op}` makes no sense here", left.ty));
+            let finding = Finding::new(
+                Code::ExpressionType,
+                at,
+                format!("{} has no order: `{op}` makes no sense here", left.ty),
+            );
             return self.report(finding.help("`==` and `!=` compare words and texts"));
         }
-        Some(Condition { at, kind: ConditionKind::Compare(left, op, right) })
+        Some(Condition {
+            at,
+            kind: ConditionKind::Compare(left, op, right),
+        })
     }
 
     fn range(&mut self, at: TextSpan, value: &Expr, low: &Expr, high: &Expr) -> Option<Condition> {
         let value = self.operand(value, None)?;
-        let (low, high) = (self.operand_of_type(low, value.ty), self.operand_of_type(high, value.ty));
+        let (low, high) = (
+            self.operand_of_type(low, value.ty),
+            self.operand_of_type(high, value.ty),
+        );
         let (low, high) = (low?, high?);
         if !ordered(value.ty) {
-            let finding = Finding::new(Code::ExpressionType, value.at, format!("{} has no order: it lies in no range", value.ty));
+            let finding = Finding::new(
+                Code::ExpressionType,
+                value.at,
+                format!("{} has no order: it lies in no range", value.ty),
+            );
             return self.report(finding);
         }
         if let (Some(l), Some(h)) = (low.constant(), high.constant())
             && l > h
         {
-            let finding = Finding::new(Code::Arguments, low.at.to(high.at), "the range is empty: its lower end is above its upper end");
+            let finding = Finding::new(
+                Code::Arguments,
+                low.at.to(high.at),
+                "the range is empty: its lower end is above its upper end",
+            );
             return self.report(finding.help("both ends are included: `in 2s..7s`"));
         }
-        Some(Condition { at, kind: ConditionKind::In(value, low, high) })
+        Some(Condition {
+            at,
+            kind: ConditionKind::In(value, low, high),
+        })
     }
 
     /// Both sides of a comparison, with the same type. A bare word means what the other side can be.
@@ -249,13 +342,19 @@ impl Resolver<'_> {
 
     /// Reports that two types differ, and how to write it right.
     fn mismatch<T>(&mut self, left: &Operand, right: &Operand) -> Option<T> {
-        let finding = Finding::new(Code::ExpressionType, right.at, format!("{} is compared with {}", left.ty, right.ty));
+        let finding = Finding::new(
+            Code::ExpressionType,
+            right.at,
+            format!("{} is compared with {}", left.ty, right.ty),
+        );
         let finding = finding.label(format!("this is {}", right.ty));
         let help = match (left.ty, &right.kind, right.ty) {
             (Type::Duration, OperandKind::Number(n), _) => Some(format!("a duration has a unit: `{n}s` or `{n}ms`")),
             (Type::Percent, OperandKind::Number(n), _) => Some(format!("a share is written as a percentage: `{n}%`")),
             (Type::Rate, OperandKind::Number(n), _) => Some(format!("a rate has a unit: `{n}/s`")),
-            (Type::Number, _, Type::Duration | Type::Percent | Type::Rate) => Some("write the number without a unit".to_owned()),
+            (Type::Number, _, Type::Duration | Type::Percent | Type::Rate) => {
+                Some("write the number without a unit".to_owned())
+            }
             _ => None,
         };
         self.report(finding.maybe_help(help))
@@ -277,8 +376,16 @@ impl Resolver<'_> {
         for argument in arguments {
             let Some(label) = &argument.label else {
                 if first.replace(argument).is_some() {
-                    let finding = Finding::new(Code::Arguments, argument.value.at, format!("`{function}` takes one `{what}`"));
-                    return self.report(finding.label("one too many").help("a window is named: `from=A`, `until=B`"));
+                    let finding = Finding::new(
+                        Code::Arguments,
+                        argument.value.at,
+                        format!("`{function}` takes one `{what}`"),
+                    );
+                    return self.report(
+                        finding
+                            .label("one too many")
+                            .help("a window is named: `from=A`, `until=B`"),
+                    );
                 }
                 continue;
             };
@@ -286,44 +393,76 @@ impl Resolver<'_> {
                 "from" => &mut window.from,
                 "until" => &mut window.until,
                 other => {
-                    let finding = Finding::new(Code::Arguments, label.at, format!("`{function}` has no argument `{other}`"));
+                    let finding = Finding::new(
+                        Code::Arguments,
+                        label.at,
+                        format!("`{function}` has no argument `{other}`"),
+                    );
                     return self.report(finding.maybe_help(did_you_mean(other, ["from", "until"])));
                 }
             };
             if side.is_some() {
-                return self.report(Finding::new(Code::Arguments, label.at, format!("`{}` stands here twice", label.text)));
+                return self.report(Finding::new(
+                    Code::Arguments,
+                    label.at,
+                    format!("`{}` stands here twice", label.text),
+                ));
             }
             *side = Some(self.event(&argument.value)?);
         }
         match first {
             Some(first) => Some((first, window)),
-            None => self.report(Finding::new(Code::Arguments, name.word.at, format!("`{function}` needs `{what}`")).help(usage)),
+            None => self.report(
+                Finding::new(Code::Arguments, name.word.at, format!("`{function}` needs `{what}`")).help(usage),
+            ),
         }
     }
 
     /// Exactly so many arguments without names.
-    fn positional<'n, const N: usize>(&mut self, name: &'n Name, word: &str, what: &[&str; N]) -> Option<[&'n Argument; N]> {
+    fn positional<'n, const N: usize>(
+        &mut self,
+        name: &'n Name,
+        word: &str,
+        what: &[&str; N],
+    ) -> Option<[&'n Argument; N]> {
         let arguments = name.arguments.as_deref().unwrap_or_default();
         let usage = format!("it is written `{word}({})`", what.join(", "));
         if let Some(label) = arguments.iter().find_map(|argument| argument.label.as_ref()) {
-            let finding = Finding::new(Code::Arguments, label.at, format!("`{word}` has no argument `{}`", label.text));
+            let finding = Finding::new(
+                Code::Arguments,
+                label.at,
+                format!("`{word}` has no argument `{}`", label.text),
+            );
             let window = matches!(label.text.as_str(), "from" | "until");
-            let help = if window { "`exists`, `never`, `count` and `always` take a window".to_owned() } else { usage };
+            let help = if window {
+                "`exists`, `never`, `count` and `always` take a window".to_owned()
+            } else {
+                usage
+            };
             return self.report(finding.help(help));
         }
         let found: Option<[&Argument; N]> = arguments.iter().collect::<Vec<_>>().try_into().ok();
         if found.is_none() {
             let count = arguments.len();
             let plural = if N == 1 { "argument" } else { "arguments" };
-            let message = format!("`{word}` takes {N} {plural}, here {} {count}", if count == 1 { "is" } else { "are" });
+            let message = format!(
+                "`{word}` takes {N} {plural}, here {} {count}",
+                if count == 1 { "is" } else { "are" }
+            );
             return self.report(Finding::new(Code::Arguments, name.word.at, message).help(usage));
         }
         found
     }
 
     fn no_fields(&mut self, name: &Name) -> Option<()> {
-        let Some(field) = name.fields.first() else { return Some(()) };
-        self.report(Finding::new(Code::UnknownInExpression, field.at, format!("`{}` has no field `{}`", name.word.text, field.text)))
+        let Some(field) = name.fields.first() else {
+            return Some(());
+        };
+        self.report(Finding::new(
+            Code::UnknownInExpression,
+            field.at,
+            format!("`{}` has no field `{}`", name.word.text, field.text),
+        ))
     }
 
     /// Refuses what only the finished run can tell, where a condition is asked during the run.
@@ -335,7 +474,9 @@ impl Resolver<'_> {
         let finding = Finding::new(Code::NotHere, at, format!("`{function}` is known only after the run"));
         let help = match function {
             Function::Never => "during the run, `not exists(...)` says that it has not happened so far",
-            Function::Fate | Function::Protected | Function::Broken | Function::Cause => "during the run, `status(R)` and `outcome(R)` are known",
+            Function::Fate | Function::Protected | Function::Broken | Function::Cause => {
+                "during the run, `status(R)` and `outcome(R)` are known"
+            }
             Function::Before
             | Function::After
             | Function::Within
@@ -373,16 +514,32 @@ impl Resolver<'_> {
     /// A name of a step, given where `word` expects one.
     fn bare<'e>(&mut self, expr: &'e Expr, word: &str, what: &str) -> Option<&'e WordAt> {
         match &expr.kind {
-            ExprKind::Name(Name { word, arguments: None, fields }) if fields.is_empty() => Some(word),
+            ExprKind::Name(Name {
+                word,
+                arguments: None,
+                fields,
+            }) if fields.is_empty() => Some(word),
             ExprKind::Sub(..) => {
-                let finding = Finding::new(Code::Arguments, expr.at, format!("`{word}` takes the id of {what}, not a difference"));
+                let finding = Finding::new(
+                    Code::Arguments,
+                    expr.at,
+                    format!("`{word}` takes the id of {what}, not a difference"),
+                );
                 self.report(finding.help("ids have no `-`; they are written with `_`"))
             }
             ExprKind::Text(text) => {
-                let finding = Finding::new(Code::Arguments, expr.at, format!("`{word}` takes the id of {what}, not a text"));
+                let finding = Finding::new(
+                    Code::Arguments,
+                    expr.at,
+                    format!("`{word}` takes the id of {what}, not a text"),
+                );
                 self.report(finding.help(format!("write it without quotes: `{word}({text})`")))
             }
-            _ => self.report(Finding::new(Code::Arguments, expr.at, format!("`{word}` takes the id of {what}"))),
+            _ => self.report(Finding::new(
+                Code::Arguments,
+                expr.at,
+                format!("`{word}` takes the id of {what}"),
+            )),
         }
     }
 
@@ -394,7 +551,11 @@ impl Resolver<'_> {
             }
             None => {
                 let known: Vec<&str> = self.scope.vars.keys().map(Id::as_str).collect();
-                let finding = Finding::new(Code::UnknownInExpression, word.at, format!("there is no variable `{}`", word.text));
+                let finding = Finding::new(
+                    Code::UnknownInExpression,
+                    word.at,
+                    format!("there is no variable `{}`", word.text),
+                );
                 let declared = did_you_mean(&word.text, known.iter().copied());
                 self.report(finding.help(declared.unwrap_or_else(|| "declare it in `vars:`".to_owned())))
             }
@@ -418,10 +579,21 @@ fn comparison_example(name: &Name, ty: Type) -> String {
         Type::Rate => ">= 50/s",
         Type::Text => "== \"...\"",
         Type::Bool => "== true",
-        Type::Word(set) => return format!("compare it: `{name} == {}`", set.words().first().map_or("...", |word| word.as_str())),
+        Type::Word(set) => {
+            return format!(
+                "compare it: `{name} == {}`",
+                set.words().first().map_or("...", |word| word.as_str())
+            );
+        }
     };
     format!("compare it: `{name} {rest}`")
 }
 
 /// Fields that the last reply of a poll has under its bare name.
-const REPLY: [StepField; 5] = [StepField::Status, StepField::Body, StepField::Outcome, StepField::Exit, StepField::Stdout];
+const REPLY: [StepField; 5] = [
+    StepField::Status,
+    StepField::Body,
+    StepField::Outcome,
+    StepField::Exit,
+    StepField::Stdout,
+];

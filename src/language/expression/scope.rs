@@ -32,7 +32,11 @@ pub struct Scope {
 impl Scope {
     /// For an expression that was checked before: every name is believed.
     pub fn believing(names: UsedNames) -> Self {
-        Self { vars: names.vars.clone(), believed: names, ..Self::default() }
+        Self {
+            vars: names.vars.clone(),
+            believed: names,
+            ..Self::default()
+        }
     }
 }
 

@@ -28,7 +28,11 @@ struct Operand<'a>(&'a Expr, u8);
 
 impl fmt::Display for Operand<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if strength(&self.0.kind) < self.1 { write!(f, "({})", self.0) } else { write!(f, "{}", self.0) }
+        if strength(&self.0.kind) < self.1 {
+            write!(f, "({})", self.0)
+        } else {
+            write!(f, "{}", self.0)
+        }
     }
 }
 
@@ -39,7 +43,9 @@ impl fmt::Display for Expr {
             ExprKind::And(a, b) => write!(f, "{} and {}", Operand(a, 1), Operand(b, 2)),
             ExprKind::Not(a) => write!(f, "not {}", Operand(a, 2)),
             ExprKind::Compare(a, op, b) => write!(f, "{} {op} {}", Operand(a, 4), Operand(b, 4)),
-            ExprKind::In(value, low, high) => write!(f, "{} in {}..{}", Operand(value, 4), Operand(low, 4), Operand(high, 4)),
+            ExprKind::In(value, low, high) => {
+                write!(f, "{} in {}..{}", Operand(value, 4), Operand(low, 4), Operand(high, 4))
+            }
             ExprKind::Add(a, b) => write!(f, "{} + {}", Operand(a, 4), Operand(b, 5)),
             ExprKind::Sub(a, b) => write!(f, "{} - {}", Operand(a, 4), Operand(b, 5)),
             ExprKind::Neg(a) => write!(f, "-{}", Operand(a, 5)),

@@ -19,7 +19,10 @@ impl TextSpan {
 
     /// From the start of this to the end of the other.
     pub const fn to(self, other: Self) -> Self {
-        Self { start: self.start, end: other.end }
+        Self {
+            start: self.start,
+            end: other.end,
+        }
     }
 }
 

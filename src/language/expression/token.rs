@@ -24,7 +24,9 @@ pub(super) enum TokenKind {
 }
 
 /// Longest first: `..` before `.`.
-const SYMBOLS: [&str; 18] = ["==", "!=", "<=", ">=", "..", "&&", "||", "<", ">", "(", ")", ",", ".", "=", "+", "-", ":", "!"];
+const SYMBOLS: [&str; 18] = [
+    "==", "!=", "<=", ">=", "..", "&&", "||", "<", ">", "(", ")", ",", ".", "=", "+", "-", ":", "!",
+];
 
 /// What people write from habit, and how it is called here.
 const FOREIGN: [(&str, &str, &str); 2] = [("&&", "and", "`&&` is not known"), ("||", "or", "`||` is not known")];
@@ -38,29 +40,40 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Finding> {
             continue;
         }
         let (kind, len) = token(text, at, first)?;
-        out.push(Token { kind, at: TextSpan::new(at, at + len) });
+        out.push(Token {
+            kind,
+            at: TextSpan::new(at, at + len),
+        });
         at += len;
     }
-    out.push(Token { kind: TokenKind::End, at: TextSpan::new(text.len(), text.len()) });
+    out.push(Token {
+        kind: TokenKind::End,
+        at: TextSpan::new(text.len(), text.len()),
+    });
     Ok(out)
 }
 
 fn token(text: &str, at: usize, first: char) -> Result<(TokenKind, usize), Finding> {
     let rest = &text[at..];
-    let syntax = |len: usize, message: String| Finding::new(Code::ExpressionSyntax, TextSpan::new(at, at + len), message);
+    let syntax =
+        |len: usize, message: String| Finding::new(Code::ExpressionSyntax, TextSpan::new(at, at + len), message);
     if first.is_ascii_digit() {
         let len = number(rest);
         return Ok((TokenKind::Number(rest[..len].to_owned()), len));
     }
     if first.is_alphabetic() || first == '_' {
-        let len = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        let len = rest
+            .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .unwrap_or(rest.len());
         return Ok((TokenKind::Word(rest[..len].to_owned()), len));
     }
     if first == '"' || first == '\'' {
         let Some(end) = rest[1..].find(first) else {
-            return Err(syntax(rest.len(), "this text has no end".into()).label("begins here").help(format!(
-                "close it with {first}; in a YAML line without quotes ` #` begins a comment"
-            )));
+            return Err(syntax(rest.len(), "this text has no end".into())
+                .label("begins here")
+                .help(format!(
+                    "close it with {first}; in a YAML line without quotes ` #` begins a comment"
+                )));
         };
         return Ok((TokenKind::Text(rest[1..=end].to_owned()), end + 2));
     }
@@ -74,8 +87,16 @@ fn token(text: &str, at: usize, first: char) -> Result<(TokenKind, usize), Findi
     if rest.starts_with("{{") {
         let len = rest.find("}}").map_or(rest.len(), |end| end + 2);
         let inner = rest[2..len].trim_end_matches("}}").trim();
-        let finding = Finding::new(Code::TemplateInExpression, TextSpan::new(at, at + len), "an expression is no template");
-        let plain = if inner.is_empty() || inner.contains(' ') { "vars.work" } else { inner };
+        let finding = Finding::new(
+            Code::TemplateInExpression,
+            TextSpan::new(at, at + len),
+            "an expression is no template",
+        );
+        let plain = if inner.is_empty() || inner.contains(' ') {
+            "vars.work"
+        } else {
+            inner
+        };
         return Err(finding.help(format!("write the name without braces: `{plain}`")));
     }
     if let Some(symbol) = SYMBOLS.into_iter().find(|symbol| rest.starts_with(symbol)) {
@@ -104,7 +125,9 @@ fn number(rest: &str) -> usize {
     match bytes.get(len) {
         Some(b'%') => len + 1,
         Some(b'/') if matches!(bytes.get(len + 1), Some(b's' | b'm')) => {
-            let goes_on = bytes.get(len + 2).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+            let goes_on = bytes
+                .get(len + 2)
+                .is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
             if goes_on { len } else { len + 2 }
         }
         _ => len,

@@ -44,7 +44,10 @@ impl Environment {
 
     /// Hosts of a group, or the host of this name, in the order of the file.
     pub fn hosts_of(&self, group_or_name: &str) -> Vec<&str> {
-        let named = self.hosts.iter().filter(|(name, host)| *name == group_or_name || host.groups.iter().any(|g| g == group_or_name));
+        let named = self
+            .hosts
+            .iter()
+            .filter(|(name, host)| *name == group_or_name || host.groups.iter().any(|g| g == group_or_name));
         named.map(|(name, _)| name.as_str()).collect()
     }
 }

@@ -16,19 +16,20 @@ mod world;
 pub use assertion::Assertion;
 pub use environment::{Clocks, Entry, Environment, EnvironmentKind, Fsm, Host, LoadBalancer, LogSource, Workload};
 pub use precondition::{
-    AntiAffinity, CountOrPercent, Ensure, HpaPresence, LoadBalancerFacts, OnMarkedDown, PodFacts, Preconditions, Prestop, RolloutFacts,
-    SidecarKind,
+    AntiAffinity, CountOrPercent, Ensure, HpaPresence, LoadBalancerFacts, OnMarkedDown, PodFacts, Preconditions,
+    Prestop, RolloutFacts, SidecarKind,
 };
 pub use probe::{Probe, ProbeKind};
 pub use step::{Expect, OnTimeout, Retry, Step};
 pub use suite::{Control, Cycle, Must, PhasePoint, PlannedRun, Suite};
 pub use template::{Placeholder, Segment, Template, TemplateContext, TemplateError};
 pub use verb::{
-    Connection, Connections, DeletePod, DrainNode, Exec, Header, Label, Load, LoadEnd, Mark, Method, Parallel, Poll, PollRead, Protocol, Request,
-    RolloutRestart, Scale, Snapshot, Ssh, Verb, Victim, Wait, WaitFor,
+    Connection, Connections, DeletePod, DrainNode, Exec, Header, Label, Load, LoadEnd, Mark, Method, Parallel, Poll,
+    PollRead, Protocol, Request, RolloutRestart, Scale, Snapshot, Ssh, Verb, Victim, Wait, WaitFor,
 };
 pub use world::{
-    ClockWorld, DrainListeners, Effect, ExecEffect, HaproxyLogFormat, LoadBalancerWorld, NetworkWorld, NodeWorld, PodWorld, RolloutWorld, TrafficWorld, World,
+    ClockWorld, DrainListeners, Effect, ExecEffect, HaproxyLogFormat, LoadBalancerWorld, NetworkWorld, NodeWorld,
+    PodWorld, RolloutWorld, TrafficWorld, World,
 };
 
 use indexmap::IndexMap;
@@ -94,7 +95,9 @@ impl Plan {
 
     /// The step with this id.
     pub fn step(&self, id: &str) -> Option<&Step> {
-        self.all_steps().into_iter().find(|step| step.id.as_ref().is_some_and(|own| own == id))
+        self.all_steps()
+            .into_iter()
+            .find(|step| step.id.as_ref().is_some_and(|own| own == id))
     }
 
     /// The probe of this name.

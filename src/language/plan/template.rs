@@ -78,7 +78,13 @@ impl Template {
     /// A text without placeholders.
     pub fn literal(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { segments: if text.is_empty() { Vec::new() } else { vec![Segment::Literal(text)] } }
+        Self {
+            segments: if text.is_empty() {
+                Vec::new()
+            } else {
+                vec![Segment::Literal(text)]
+            },
+        }
     }
 
     /// The text, when nothing in it is open and nothing in it is secret.
@@ -99,7 +105,9 @@ impl Template {
         for segment in &self.segments {
             match segment {
                 Segment::Literal(text) => out.push_str(text),
-                Segment::Secret { name, value } => out.push_str(value.as_ref().ok_or_else(|| TemplateError::Secret(name.clone()))?),
+                Segment::Secret { name, value } => {
+                    out.push_str(value.as_ref().ok_or_else(|| TemplateError::Secret(name.clone()))?)
+                }
                 Segment::Placeholder(placeholder) => out.push_str(&placeholder.value(context)?),
             }
         }
@@ -109,8 +117,12 @@ impl Template {
     /// The steps whose results it uses.
     pub fn steps(&self) -> impl Iterator<Item = &Id> {
         self.segments.iter().filter_map(|segment| match segment {
-            Segment::Placeholder(Placeholder::Step(id, _) | Placeholder::Seconds(id, _) | Placeholder::Millis(id, _)) => Some(id),
-            Segment::Placeholder(Placeholder::Target(_) | Placeholder::Run(_)) | Segment::Literal(_) | Segment::Secret { .. } => None,
+            Segment::Placeholder(
+                Placeholder::Step(id, _) | Placeholder::Seconds(id, _) | Placeholder::Millis(id, _),
+            ) => Some(id),
+            Segment::Placeholder(Placeholder::Target(_) | Placeholder::Run(_))
+            | Segment::Literal(_)
+            | Segment::Secret { .. } => None,
         })
     }
 
@@ -128,7 +140,9 @@ impl Template {
                 TemplateElement::Expression(tag) => {
                     let name = parameter(&tag.name).ok_or_else(|| malformed("a name was expected".into()))?;
                     let argument = tag.params.first().and_then(parameter);
-                    segments.push(open(&name, argument.as_deref()).ok_or_else(|| malformed(format!("`{name}` is unknown")))?);
+                    segments.push(
+                        open(&name, argument.as_deref()).ok_or_else(|| malformed(format!("`{name}` is unknown")))?,
+                    );
                 }
                 _ => return Err(malformed("only `{{ path }}` and `{{ helper path }}` exist".into())),
             }
@@ -146,7 +160,10 @@ fn parameter(parameter: &Parameter) -> Option<String> {
 fn open(name: &str, argument: Option<&str>) -> Option<Segment> {
     let path: Vec<&str> = argument.unwrap_or(name).split('.').collect();
     Some(match (path.as_slice(), argument.map(|_| name)) {
-        (["env", name], None) => Segment::Secret { name: (*name).to_owned(), value: None },
+        (["env", name], None) => Segment::Secret {
+            name: (*name).to_owned(),
+            value: None,
+        },
         (["target", field], None) => Segment::Placeholder(Placeholder::Target(TargetField::parse(field)?)),
         (["run", field], None) => Segment::Placeholder(Placeholder::Run(RunField::parse(field)?)),
         (["steps", id, field], helper) => {
@@ -165,9 +182,18 @@ fn open(name: &str, argument: Option<&str>) -> Option<Segment> {
 impl Placeholder {
     fn value(&self, context: &TemplateContext) -> Result<String, TemplateError> {
         let unknown = || TemplateError::Unknown(self.path());
-        let step = |id: &Id, field: &StepField| context.steps.get(id).and_then(|s| s.get(field)).cloned().ok_or_else(unknown);
+        let step = |id: &Id, field: &StepField| {
+            context
+                .steps
+                .get(id)
+                .and_then(|s| s.get(field))
+                .cloned()
+                .ok_or_else(unknown)
+        };
         let duration = |id: &Id, field: &StepField| {
-            step(id, field)?.parse::<Duration>().map_err(|_| TemplateError::NoDuration(self.path()))
+            step(id, field)?
+                .parse::<Duration>()
+                .map_err(|_| TemplateError::NoDuration(self.path()))
         };
         match self {
             Self::Target(field) => context.target.get(field).cloned().ok_or_else(unknown),

@@ -43,7 +43,9 @@ impl EventName {
     pub const fn arity(self) -> (usize, usize) {
         match self {
             Self::Transition | Self::Log => (2, 2),
-            Self::Cut | Self::Started | Self::Ended | Self::Finished | Self::Failed | Self::Goaway | Self::Mark => (1, 1),
+            Self::Cut | Self::Started | Self::Ended | Self::Finished | Self::Failed | Self::Goaway | Self::Mark => {
+                (1, 1)
+            }
             Self::LbDown | Self::LbUp | Self::LbDrain | Self::LbNolb | Self::LbMaint => (0, 1),
             Self::Rst | Self::Sigterm | Self::ContainerExit => (0, 1),
             Self::Delete

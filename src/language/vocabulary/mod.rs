@@ -52,7 +52,9 @@ macro_rules! words {
 pub(crate) use words;
 
 /// Words that the grammar itself uses; nothing else may be called so.
-pub const KEYWORDS: &[&str] = &["and", "or", "not", "in", "true", "false", "any", "others", "from", "until"];
+pub const KEYWORDS: &[&str] = &[
+    "and", "or", "not", "in", "true", "false", "any", "others", "from", "until",
+];
 
 /// True when the word has a meaning of its own, so that no step, probe or variable can be called so.
 pub fn is_reserved(text: &str) -> bool {
@@ -74,7 +76,9 @@ mod tests {
         let names = EventName::ALL.iter().map(|n| n.as_str());
         let names = names.chain(Function::ALL.iter().map(|n| n.as_str()));
         let names = names.chain(Signal::ALL.iter().map(|n| n.as_str()));
-        let names = names.chain(Root::ALL.iter().map(|n| n.as_str())).chain(KEYWORDS.iter().copied());
+        let names = names
+            .chain(Root::ALL.iter().map(|n| n.as_str()))
+            .chain(KEYWORDS.iter().copied());
         for name in names {
             assert!(seen.insert(name), "{name} has two meanings");
             assert!(!name.ends_with("_before") && !name.ends_with("_after"), "{name}");

@@ -36,11 +36,17 @@ impl Resolver<'_> {
 
     pub(super) fn event_of_name(&mut self, at: TextSpan, name: &Name) -> Option<EventRef> {
         let word = name.word.text.as_str();
-        let Some(event) = EventName::parse(word) else { return self.step_event(at, name) };
+        let Some(event) = EventName::parse(word) else {
+            return self.step_event(at, name);
+        };
         self.no_fields(name)?;
         let arguments = name.arguments.as_deref().unwrap_or_default();
         if let Some(label) = arguments.iter().find_map(|argument| argument.label.as_ref()) {
-            let finding = Finding::new(Code::Arguments, label.at, format!("`{event}` has no argument `{}`", label.text));
+            let finding = Finding::new(
+                Code::Arguments,
+                label.at,
+                format!("`{event}` has no argument `{}`", label.text),
+            );
             return self.report(finding.help("a window belongs to `exists`, `never`, `count` and `always`"));
         }
         let (fewest, most) = event.arity();
@@ -53,7 +59,11 @@ impl Resolver<'_> {
             };
             let count = arguments.len();
             let verb = if count == 1 { "is" } else { "are" };
-            let finding = Finding::new(Code::Arguments, at, format!("`{event}` takes {wants}, here {verb} {count}"));
+            let finding = Finding::new(
+                Code::Arguments,
+                at,
+                format!("`{event}` takes {wants}, here {verb} {count}"),
+            );
             return self.report(finding.help(format!("it is written `{}`", event.usage())));
         }
         let values: Vec<&Expr> = arguments.iter().map(|argument| &argument.value).collect();
@@ -145,28 +155,53 @@ impl Resolver<'_> {
         let word = name.word.text.as_str();
         let plain = name.arguments.is_none() && name.fields.is_empty();
         if plain && self.is_step(word) {
-            return Some(EventRef { at, event: Event::Step(Id::trusted(word)) });
+            return Some(EventRef {
+                at,
+                event: Event::Step(Id::trusted(word)),
+            });
         }
         let at = name.word.at;
         let finding = |text: String| Finding::new(Code::ExpressionType, at, text);
         if Function::parse(word).is_some() || suffixed(word).is_some() && !plain {
-            return self.report(finding(format!("expected an event, but `{word}` is a function")).help("events are names such as `lb_down` and `ended(long)`"));
+            return self.report(
+                finding(format!("expected an event, but `{word}` is a function"))
+                    .help("events are names such as `lb_down` and `ended(long)`"),
+            );
         }
         if Signal::parse(word).is_some() {
-            let help = if word == "active" { "the event is `active_zero`" } else { "a signal has values; an event happens" };
+            let help = if word == "active" {
+                "the event is `active_zero`"
+            } else {
+                "a signal has values; an event happens"
+            };
             return self.report(finding(format!("expected an event, but `{word}` is a signal")).help(help));
         }
         if Root::parse(word).is_some() {
             return self.report(finding(format!("expected an event, but `{name}` is a value")));
         }
-        let steps: Vec<&str> = self.scope.steps.iter().flat_map(|steps| steps.keys().map(Id::as_str)).collect();
+        let steps: Vec<&str> = self
+            .scope
+            .steps
+            .iter()
+            .flat_map(|steps| steps.keys().map(Id::as_str))
+            .collect();
         if !plain && steps.contains(&word) {
-            return self.report(finding(format!("`{word}` is a step; as an event it takes no arguments")));
+            return self.report(finding(format!(
+                "`{word}` is a step; as an event it takes no arguments"
+            )));
         }
         let events = EventName::ALL.iter().map(|event| event.as_str());
         let close = nearest(word, events.chain(steps.iter().copied())).map(|close| format!("did you mean `{close}`?"));
-        let help = close.unwrap_or_else(|| "`gtrun explain events` lists the events; the id of any step is one too".to_owned());
-        self.report(Finding::new(Code::UnknownInExpression, at, format!("`{word}` is no event and no step")).help(help))
+        let help = close
+            .unwrap_or_else(|| "`gtrun explain events` lists the events; the id of any step is one too".to_owned());
+        self.report(
+            Finding::new(
+                Code::UnknownInExpression,
+                at,
+                format!("`{word}` is no event and no step"),
+            )
+            .help(help),
+        )
     }
 
     fn side(&mut self, expr: &Expr) -> Option<Side> {
@@ -175,7 +210,8 @@ impl Resolver<'_> {
             ExprKind::Text(text) => text.as_str(),
             _ => {
                 let finding = Finding::new(Code::Arguments, expr.at, "`transition` takes states");
-                return self.report(finding.help("it is written `transition(CLOSING, CLOSED)`; `any` leaves a side open"));
+                return self
+                    .report(finding.help("it is written `transition(CLOSING, CLOSED)`; `any` leaves a side open"));
             }
         };
         if text == "any" {
@@ -192,8 +228,17 @@ impl Resolver<'_> {
             }
             return Some(Side::State(own));
         }
-        let known: Vec<&str> = fsm.states.iter().chain(fsm.aliases.keys()).map(String::as_str).collect();
-        let finding = Finding::new(Code::UnknownInExpression, expr.at, format!("the FSM has no state `{text}`"));
+        let known: Vec<&str> = fsm
+            .states
+            .iter()
+            .chain(fsm.aliases.keys())
+            .map(String::as_str)
+            .collect();
+        let finding = Finding::new(
+            Code::UnknownInExpression,
+            expr.at,
+            format!("the FSM has no state `{text}`"),
+        );
         self.report(finding.maybe_help(did_you_mean(text, known.iter().copied())))
     }
 
@@ -206,8 +251,17 @@ impl Resolver<'_> {
             Ok(pattern) => Some(pattern),
             Err(error) => {
                 let reason = error.to_string();
-                let reason = reason.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
-                let finding = Finding::new(Code::ExpressionSyntax, expr.at, format!("this is no regular expression: {reason}"));
+                let reason = reason
+                    .lines()
+                    .last()
+                    .unwrap_or_default()
+                    .trim()
+                    .trim_start_matches("error: ");
+                let finding = Finding::new(
+                    Code::ExpressionSyntax,
+                    expr.at,
+                    format!("this is no regular expression: {reason}"),
+                );
                 self.report(finding)
             }
         }
@@ -225,8 +279,14 @@ impl Resolver<'_> {
 
     fn step_of(&mut self, expr: &Expr, word: &str, what: &str, shape: StepShape) -> Option<Id> {
         let name = self.bare(expr, word, what)?;
-        let Some(steps) = &self.scope.steps else { return Some(Id::trusted(&name.text)) };
-        let of_shape: Vec<&str> = steps.iter().filter(|(_, s)| **s == shape).map(|(id, _)| id.as_str()).collect();
+        let Some(steps) = &self.scope.steps else {
+            return Some(Id::trusted(&name.text));
+        };
+        let of_shape: Vec<&str> = steps
+            .iter()
+            .filter(|(_, s)| **s == shape)
+            .map(|(id, _)| id.as_str())
+            .collect();
         match steps.get(name.text.as_str()) {
             Some(found) if *found == shape => Some(Id::trusted(&name.text)),
             Some(found) => {
@@ -236,16 +296,32 @@ impl Resolver<'_> {
                     StepShape::Api | StepShape::Command | StepShape::PollHttp | StepShape::Other => "another step",
                 };
                 let help = match (found, shape) {
-                    (StepShape::Load, StepShape::Request) => Some("a load is asked with `requests`, `disrupted`, `disruption_rate` and `latency`".to_owned()),
-                    (StepShape::Request, StepShape::Load) => Some("a request is asked with `status`, `outcome`, `duration` and `fate`".to_owned()),
+                    (StepShape::Load, StepShape::Request) => {
+                        Some("a load is asked with `requests`, `disrupted`, `disruption_rate` and `latency`".to_owned())
+                    }
+                    (StepShape::Request, StepShape::Load) => {
+                        Some("a request is asked with `status`, `outcome`, `duration` and `fate`".to_owned())
+                    }
                     _ => did_you_mean(&name.text, of_shape.iter().copied()),
                 };
-                let finding = Finding::new(Code::Arguments, expr.at, format!("`{word}` takes the id of {what}, but `{}` is {is}", name.text));
+                let finding = Finding::new(
+                    Code::Arguments,
+                    expr.at,
+                    format!("`{word}` takes the id of {what}, but `{}` is {is}", name.text),
+                );
                 self.report(finding.maybe_help(help))
             }
             None => {
-                let finding = Finding::new(Code::UnknownInExpression, expr.at, format!("there is no step `{}`", name.text));
-                let none = || Some(format!("the scenario has no step that is {what}; `{word}` needs one with an `id`"));
+                let finding = Finding::new(
+                    Code::UnknownInExpression,
+                    expr.at,
+                    format!("there is no step `{}`", name.text),
+                );
+                let none = || {
+                    Some(format!(
+                        "the scenario has no step that is {what}; `{word}` needs one with an `id`"
+                    ))
+                };
                 self.report(finding.maybe_help(did_you_mean(&name.text, of_shape.iter().copied()).or_else(none)))
             }
         }
@@ -257,17 +333,32 @@ impl Resolver<'_> {
         if self.is_step(&name.text) {
             return Some(Id::trusted(&name.text));
         }
-        let known: Vec<&str> = self.scope.steps.iter().flat_map(|steps| steps.keys().map(Id::as_str)).collect();
+        let known: Vec<&str> = self
+            .scope
+            .steps
+            .iter()
+            .flat_map(|steps| steps.keys().map(Id::as_str))
+            .collect();
         let none = || Some("give the step an `id`".to_owned());
-        let finding = Finding::new(Code::UnknownInExpression, expr.at, format!("there is no step `{}`", name.text));
+        let finding = Finding::new(
+            Code::UnknownInExpression,
+            expr.at,
+            format!("there is no step `{}`", name.text),
+        );
         self.report(finding.maybe_help(did_you_mean(&name.text, known.iter().copied()).or_else(none)))
     }
 
     /// The name of a probe, of one with lines when those are wanted.
     pub(super) fn probe(&mut self, expr: &Expr, word: &str, lines: bool) -> Option<Id> {
         let name = self.bare(expr, word, "a probe")?;
-        let Some(probes) = &self.scope.probes else { return Some(Id::trusted(&name.text)) };
-        let known: Vec<&str> = probes.iter().filter(|(_, s)| !lines || **s == ProbeShape::Log).map(|(id, _)| id.as_str()).collect();
+        let Some(probes) = &self.scope.probes else {
+            return Some(Id::trusted(&name.text));
+        };
+        let known: Vec<&str> = probes
+            .iter()
+            .filter(|(_, s)| !lines || **s == ProbeShape::Log)
+            .map(|(id, _)| id.as_str())
+            .collect();
         match probes.get(name.text.as_str()) {
             Some(ProbeShape::Other) if lines => {
                 let finding = Finding::new(Code::Arguments, expr.at, format!("probe `{}` has no lines", name.text));
@@ -275,7 +366,11 @@ impl Resolver<'_> {
             }
             Some(_) => Some(Id::trusted(&name.text)),
             None => {
-                let finding = Finding::new(Code::UnknownInExpression, expr.at, format!("there is no probe `{}`", name.text));
+                let finding = Finding::new(
+                    Code::UnknownInExpression,
+                    expr.at,
+                    format!("there is no probe `{}`", name.text),
+                );
                 self.report(finding.maybe_help(did_you_mean(&name.text, known.iter().copied())))
             }
         }
@@ -287,7 +382,11 @@ impl Resolver<'_> {
         if known.is_none_or(|marks| marks.iter().any(|mark| mark == name.text.as_str())) {
             return Some(Id::trusted(&name.text));
         }
-        let finding = Finding::new(Code::UnknownInExpression, expr.at, format!("no step sets the mark `{}`", name.text));
+        let finding = Finding::new(
+            Code::UnknownInExpression,
+            expr.at,
+            format!("no step sets the mark `{}`", name.text),
+        );
         let close = did_you_mean(&name.text, known.unwrap_or_default().iter().map(Id::as_str));
         self.report(finding.help(close.unwrap_or_else(|| format!("add a step `- mark: {}`", name.text))))
     }
@@ -298,7 +397,14 @@ impl Resolver<'_> {
         if known.is_none_or(|containers| containers.iter().any(|container| container == name.text.as_str())) {
             return Some(Id::trusted(&name.text));
         }
-        let finding = Finding::new(Code::UnknownInExpression, expr.at, format!("the environment has no container `{}`", name.text));
-        self.report(finding.maybe_help(did_you_mean(&name.text, known.unwrap_or_default().iter().map(Id::as_str))))
+        let finding = Finding::new(
+            Code::UnknownInExpression,
+            expr.at,
+            format!("the environment has no container `{}`", name.text),
+        );
+        self.report(finding.maybe_help(did_you_mean(
+            &name.text,
+            known.unwrap_or_default().iter().map(Id::as_str),
+        )))
     }
 }

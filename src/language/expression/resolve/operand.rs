@@ -5,7 +5,9 @@ use super::super::{Event, Finding, LbChange, Operand, OperandKind, Place, StepSh
 use super::{REPLY, Resolver};
 use crate::diagnostic::Code;
 use crate::language::nearest::{did_you_mean, nearest};
-use crate::language::vocabulary::{EventField, EventName, Function, Root, RunField, Signal, StepField, TargetField, Word, WordSet};
+use crate::language::vocabulary::{
+    EventField, EventName, Function, Root, RunField, Signal, StepField, TargetField, Word, WordSet,
+};
 use crate::language::{Id, Scalar};
 
 impl Resolver<'_> {
@@ -31,10 +33,17 @@ impl Resolver<'_> {
                 literal(inner.ty, OperandKind::Neg(Box::new(inner)))
             }
             ExprKind::Name(name) => self.operand_of_name(at, name, hint),
-            ExprKind::Pattern(_) => self.report(Finding::new(Code::ExpressionType, at, "a pattern belongs to `log(P, /regex/)`")),
-            ExprKind::Or(..) | ExprKind::And(..) | ExprKind::Not(_) | ExprKind::Compare(..) | ExprKind::In(..) => {
-                self.report(Finding::new(Code::ExpressionType, at, "expected a value, found a condition"))
-            }
+            ExprKind::Pattern(_) => self.report(Finding::new(
+                Code::ExpressionType,
+                at,
+                "a pattern belongs to `log(P, /regex/)`",
+            )),
+            ExprKind::Or(..) | ExprKind::And(..) | ExprKind::Not(_) | ExprKind::Compare(..) | ExprKind::In(..) => self
+                .report(Finding::new(
+                    Code::ExpressionType,
+                    at,
+                    "expected a value, found a condition",
+                )),
         }
     }
 
@@ -44,29 +53,52 @@ impl Resolver<'_> {
         if operand.ty == ty {
             return Some(operand);
         }
-        let wanted = Operand { at: operand.at, ty, kind: OperandKind::Bool(false) };
+        let wanted = Operand {
+            at: operand.at,
+            ty,
+            kind: OperandKind::Bool(false),
+        };
         self.mismatch(&wanted, &operand)
     }
 
-    fn sum(&mut self, at: TextSpan, a: &Expr, b: &Expr, kind: fn(Box<Operand>, Box<Operand>) -> OperandKind) -> Option<Operand> {
+    fn sum(
+        &mut self,
+        at: TextSpan,
+        a: &Expr,
+        b: &Expr,
+        kind: fn(Box<Operand>, Box<Operand>) -> OperandKind,
+    ) -> Option<Operand> {
         let (a, b) = (self.operand(a, None), self.operand(b, None));
         let (a, b) = (a?, b?);
         self.number_like(&a)?;
         self.number_like(&b)?;
         if a.ty != b.ty {
-            let finding = Finding::new(Code::ExpressionType, at, format!("{} and {} cannot be added", a.ty, b.ty));
-            let help = matches!((a.ty, b.ty), (Type::Duration, Type::Number) | (Type::Number, Type::Duration));
+            let finding = Finding::new(
+                Code::ExpressionType,
+                at,
+                format!("{} and {} cannot be added", a.ty, b.ty),
+            );
+            let help = matches!(
+                (a.ty, b.ty),
+                (Type::Duration, Type::Number) | (Type::Number, Type::Duration)
+            );
             return self.report(finding.maybe_help(help.then(|| "give the number a unit: `2s`".to_owned())));
         }
-        Some(Operand { at, ty: a.ty, kind: kind(Box::new(a), Box::new(b)) })
+        Some(Operand {
+            at,
+            ty: a.ty,
+            kind: kind(Box::new(a), Box::new(b)),
+        })
     }
 
     fn number_like(&mut self, operand: &Operand) -> Option<()> {
         match operand.ty {
             Type::Number | Type::Duration | Type::Percent | Type::Rate => Some(()),
-            Type::Text | Type::Bool | Type::Word(_) => {
-                self.report(Finding::new(Code::ExpressionType, operand.at, format!("{} cannot be added or subtracted", operand.ty)))
-            }
+            Type::Text | Type::Bool | Type::Word(_) => self.report(Finding::new(
+                Code::ExpressionType,
+                operand.at,
+                format!("{} cannot be added or subtracted", operand.ty),
+            )),
         }
     }
 
@@ -75,8 +107,12 @@ impl Resolver<'_> {
         match &expr.kind {
             ExprKind::Name(name) => {
                 let word = name.word.text.as_str();
-                let signal_or_reply = Signal::parse(word).is_some() || (self.place == Place::PollUntil && reply(word).is_some());
-                name.arguments.is_none() && name.fields.is_empty() && !signal_or_reply && !matches!(word, "true" | "false" | "down_time")
+                let signal_or_reply =
+                    Signal::parse(word).is_some() || (self.place == Place::PollUntil && reply(word).is_some());
+                name.arguments.is_none()
+                    && name.fields.is_empty()
+                    && !signal_or_reply
+                    && !matches!(word, "true" | "false" | "down_time")
             }
             ExprKind::Text(_) => true,
             _ => false,
@@ -90,13 +126,24 @@ impl Resolver<'_> {
             return self.word(at, word, set);
         }
         if plain && matches!(word, "true" | "false") {
-            return Some(Operand { at, ty: Type::Bool, kind: OperandKind::Bool(word == "true") });
+            return Some(Operand {
+                at,
+                ty: Type::Bool,
+                kind: OperandKind::Bool(word == "true"),
+            });
         }
         if let Some(root) = Root::parse(word) {
             return self.path(at, name, root);
         }
-        if plain && self.place == Place::PollUntil && let Some(field) = reply(word) {
-            return Some(Operand { at, ty: reply_type(field), kind: OperandKind::Reply(field) });
+        if plain
+            && self.place == Place::PollUntil
+            && let Some(field) = reply(word)
+        {
+            return Some(Operand {
+                at,
+                ty: reply_type(field),
+                kind: OperandKind::Reply(field),
+            });
         }
         if let Some(signal) = Signal::parse(word) {
             return self.signal(at, name, signal);
@@ -108,7 +155,11 @@ impl Resolver<'_> {
             return self.function_value(at, name, function);
         }
         if plain && hint == Some(Type::Text) {
-            return Some(Operand { at, ty: Type::Text, kind: OperandKind::Text(word.to_owned()) });
+            return Some(Operand {
+                at,
+                ty: Type::Text,
+                kind: OperandKind::Text(word.to_owned()),
+            });
         }
         self.unknown_value(name)
     }
@@ -116,20 +167,36 @@ impl Resolver<'_> {
     fn unknown_value<T>(&mut self, name: &Name) -> Option<T> {
         let word = name.word.text.as_str();
         let at = name.word.at;
-        let steps: Vec<&str> = self.scope.steps.iter().flat_map(|steps| steps.keys().map(Id::as_str)).collect();
+        let steps: Vec<&str> = self
+            .scope
+            .steps
+            .iter()
+            .flat_map(|steps| steps.keys().map(Id::as_str))
+            .collect();
         if steps.contains(&word) {
             let finding = Finding::new(Code::ExpressionType, at, format!("`{word}` is a step, not a value"));
             let field = name.fields.first().map_or("status", |field| field.text.as_str());
-            return self.report(finding.help(format!("its results are `steps.{word}.{field}`; a request is asked with `status({word})`")));
+            return self.report(finding.help(format!(
+                "its results are `steps.{word}.{field}`; a request is asked with `status({word})`"
+            )));
         }
         if self.scope.vars.contains_key(word) {
             let finding = Finding::new(Code::UnknownInExpression, at, format!("`{word}` is a variable"));
             return self.report(finding.help(format!("write `vars.{word}`")));
         }
-        let known = Function::ALL.iter().map(|f| f.as_str()).chain(Signal::ALL.iter().map(|s| s.as_str()));
-        let known = known.chain(EventName::ALL.iter().map(|e| e.as_str())).chain(Root::ALL.iter().map(|r| r.as_str()));
+        let known = Function::ALL
+            .iter()
+            .map(|f| f.as_str())
+            .chain(Signal::ALL.iter().map(|s| s.as_str()));
+        let known = known
+            .chain(EventName::ALL.iter().map(|e| e.as_str()))
+            .chain(Root::ALL.iter().map(|r| r.as_str()));
         let help = nearest(word, known).map(|close| format!("did you mean `{close}`?"));
-        let finding = Finding::new(Code::UnknownInExpression, at, format!("`{word}` is no event, function, signal or word that fits here"));
+        let finding = Finding::new(
+            Code::UnknownInExpression,
+            at,
+            format!("`{word}` is no event, function, signal or word that fits here"),
+        );
         self.report(finding.help(help.unwrap_or_else(|| "`gtrun explain` lists all names".to_owned())))
     }
 
@@ -137,7 +204,11 @@ impl Resolver<'_> {
     fn word(&mut self, at: TextSpan, text: &str, set: WordSet) -> Option<Operand> {
         let ty = Type::Word(set);
         if let Some(word) = set.word(text) {
-            return Some(Operand { at, ty, kind: OperandKind::Word(word) });
+            return Some(Operand {
+                at,
+                ty,
+                kind: OperandKind::Word(word),
+            });
         }
         let words = set.words();
         let known = words.iter().map(|word| word.as_str());
@@ -153,30 +224,54 @@ impl Resolver<'_> {
     fn signal(&mut self, at: TextSpan, name: &Name, signal: Signal) -> Option<Operand> {
         self.no_fields(name)?;
         if name.arguments.is_some() {
-            return self.report(Finding::new(Code::Arguments, at, format!("`{signal}` is a signal and takes no arguments")));
+            return self.report(Finding::new(
+                Code::Arguments,
+                at,
+                format!("`{signal}` is a signal and takes no arguments"),
+            ));
         }
         if self.place == Place::Assertion && !self.in_always {
-            let finding = Finding::new(Code::NotHere, at, format!("`{signal}` has many values in a run; which moment is meant?"));
-            return self.report(finding.help(format!("write `always({signal} ..., from=delete, until=lb_down)`, or name an event such as `active_zero`")));
+            let finding = Finding::new(
+                Code::NotHere,
+                at,
+                format!("`{signal}` has many values in a run; which moment is meant?"),
+            );
+            return self.report(finding.help(format!(
+                "write `always({signal} ..., from=delete, until=lb_down)`, or name an event such as `active_zero`"
+            )));
         }
         let ty = match signal {
             Signal::Active | Signal::Downstream | Signal::Upstream | Signal::ReadyReplicas => Type::Number,
             Signal::LbStatus => Type::Word(WordSet::LbStatus),
             Signal::Health => Type::Word(WordSet::Health),
         };
-        Some(Operand { at, ty, kind: OperandKind::Signal(signal) })
+        Some(Operand {
+            at,
+            ty,
+            kind: OperandKind::Signal(signal),
+        })
     }
 
     /// `lb_down.sessions`: a field of an event.
     fn event_field(&mut self, at: TextSpan, name: &Name, event: EventName) -> Option<Operand> {
         let [field] = name.fields.as_slice() else {
             if let Some(second) = name.fields.get(1) {
-                return self.report(Finding::new(Code::UnknownInExpression, second.at, "a field has no fields"));
+                return self.report(Finding::new(
+                    Code::UnknownInExpression,
+                    second.at,
+                    "a field has no fields",
+                ));
             }
             let finding = Finding::new(Code::ExpressionType, at, format!("`{event}` is an event, not a value"));
-            return self.report(finding.help(format!("`gap(delete, {event})` is a duration, `count({event})` a number")));
+            return self.report(finding.help(format!(
+                "`gap(delete, {event})` is a duration, `count({event})` a number"
+            )));
         };
-        let without = Name { word: name.word.clone(), arguments: name.arguments.clone(), fields: Vec::new() };
+        let without = Name {
+            word: name.word.clone(),
+            arguments: name.arguments.clone(),
+            fields: Vec::new(),
+        };
         let head = TextSpan::new(at.start, field.at.start.saturating_sub(1));
         let event_ref = self.event_of_name(head, &without)?;
         self.not_in_always(at, "a field of an event")?;
@@ -187,11 +282,21 @@ impl Resolver<'_> {
             _ => &[],
         };
         match fields.iter().find(|(known, _)| known.as_str() == field.text) {
-            Some((known, ty)) => Some(Operand { at, ty: *ty, kind: OperandKind::EventField(event_ref, *known) }),
+            Some((known, ty)) => Some(Operand {
+                at,
+                ty: *ty,
+                kind: OperandKind::EventField(event_ref, *known),
+            }),
             None => {
-                let finding = Finding::new(Code::UnknownInExpression, field.at, format!("`{event}` has no field `{}`", field.text));
+                let finding = Finding::new(
+                    Code::UnknownInExpression,
+                    field.at,
+                    format!("`{event}` has no field `{}`", field.text),
+                );
                 let help = did_you_mean(&field.text, fields.iter().map(|(known, _)| known.as_str()));
-                self.report(finding.help(help.unwrap_or_else(|| "fields are lb_down.sessions, lb_down.reason, container_exit(C).code, rst.sender".to_owned())))
+                self.report(finding.help(help.unwrap_or_else(|| {
+                    "fields are lb_down.sessions, lb_down.reason, container_exit(C).code, rst.sender".to_owned()
+                })))
             }
         }
     }
@@ -211,7 +316,12 @@ impl Resolver<'_> {
                 self.only_after_the_run(at, function)?;
                 (Type::Duration, OperandKind::Gap(x?, y?))
             }
-            Function::Status | Function::Outcome | Function::Duration | Function::Bytes | Function::Fate | Function::Cause => {
+            Function::Status
+            | Function::Outcome
+            | Function::Duration
+            | Function::Bytes
+            | Function::Fate
+            | Function::Cause => {
                 let [request] = self.positional(name, word, &["R"])?;
                 let request = self.request(&request.value, word)?;
                 self.not_in_always(at, &format!("`{word}`"))?;
@@ -248,7 +358,11 @@ impl Resolver<'_> {
                 let percentile = percentile?;
                 let value = percentile.constant().filter(|value| *value > 0.0 && *value <= 100.0);
                 let Some(value) = value else {
-                    let finding = Finding::new(Code::Arguments, percentile.at, "a percentile is above 0% and at most 100%");
+                    let finding = Finding::new(
+                        Code::Arguments,
+                        percentile.at,
+                        "a percentile is above 0% and at most 100%",
+                    );
                     return self.report(finding.help("100% is the largest value"));
                 };
                 (Type::Duration, OperandKind::Latency(load?, value))
@@ -273,7 +387,11 @@ impl Resolver<'_> {
             | Function::Protected
             | Function::Broken
             | Function::Complete => {
-                let finding = Finding::new(Code::ExpressionType, at, format!("`{word}` is a condition, not a value"));
+                let finding = Finding::new(
+                    Code::ExpressionType,
+                    at,
+                    format!("`{word}` is a condition, not a value"),
+                );
                 return self.report(finding.help(format!("write it without a comparison: `{}`", function.usage())));
             }
         };
@@ -283,7 +401,10 @@ impl Resolver<'_> {
     /// `vars.x`, `steps.x.y`, `target.x`, `run.x`, `env.X`.
     fn path(&mut self, at: TextSpan, name: &Name, root: Root) -> Option<Operand> {
         if name.arguments.is_some() {
-            return self.report(Finding::new(Code::Arguments, name.word.at, format!("`{root}` takes no arguments")).help(format!("write `{root}.name`")));
+            return self.report(
+                Finding::new(Code::Arguments, name.word.at, format!("`{root}` takes no arguments"))
+                    .help(format!("write `{root}.name`")),
+            );
         }
         let fields: Vec<&WordAt> = name.fields.iter().collect();
         let (ty, kind) = match (root, fields.as_slice()) {
@@ -310,7 +431,11 @@ impl Resolver<'_> {
             (Root::Env, [field]) => {
                 let value = self.scope.env.get(&field.text).cloned();
                 if value.is_none() && self.scope.env_known {
-                    let finding = Finding::new(Code::MissingEnv, field.at, format!("the environment variable `{}` is not set", field.text));
+                    let finding = Finding::new(
+                        Code::MissingEnv,
+                        field.at,
+                        format!("the environment variable `{}` is not set", field.text),
+                    );
                     return self.report(finding.help(format!("start gtrun with {}=...", field.text)));
                 }
                 (Type::Text, OperandKind::Env(field.text.clone(), value))
@@ -318,15 +443,31 @@ impl Resolver<'_> {
             (Root::Steps, [step, field]) => return self.step_result(at, step, field),
             (Root::Vars | Root::Target | Root::Run | Root::Env | Root::Steps, _) => {
                 let form = if root == Root::Steps { "steps.<id>.<result>" } else { "" };
-                let form = if form.is_empty() { format!("{root}.<name>") } else { form.to_owned() };
-                return self.report(Finding::new(Code::UnknownInExpression, at, format!("`{name}` names nothing")).help(format!("it is written `{form}`")));
+                let form = if form.is_empty() {
+                    format!("{root}.<name>")
+                } else {
+                    form.to_owned()
+                };
+                return self.report(
+                    Finding::new(Code::UnknownInExpression, at, format!("`{name}` names nothing"))
+                        .help(format!("it is written `{form}`")),
+                );
             }
         };
         Some(Operand { at, ty, kind })
     }
 
-    fn unknown_field<'k, T>(&mut self, root: Root, field: &WordAt, known: impl Iterator<Item = &'k str> + Clone) -> Option<T> {
-        let finding = Finding::new(Code::UnknownInExpression, field.at, format!("`{root}` has no `{}`", field.text));
+    fn unknown_field<'k, T>(
+        &mut self,
+        root: Root,
+        field: &WordAt,
+        known: impl Iterator<Item = &'k str> + Clone,
+    ) -> Option<T> {
+        let finding = Finding::new(
+            Code::UnknownInExpression,
+            field.at,
+            format!("`{root}` has no `{}`", field.text),
+        );
         self.report(finding.maybe_help(did_you_mean(&field.text, known)))
     }
 
@@ -336,7 +477,11 @@ impl Resolver<'_> {
             Some(steps) => match steps.get(step.text.as_str()) {
                 Some(shape) => Some(*shape),
                 None => {
-                    let finding = Finding::new(Code::UnknownInExpression, step.at, format!("there is no step `{}`", step.text));
+                    let finding = Finding::new(
+                        Code::UnknownInExpression,
+                        step.at,
+                        format!("there is no step `{}`", step.text),
+                    );
                     let help = did_you_mean(&step.text, steps.keys().map(Id::as_str));
                     return self.report(finding.maybe_help(help));
                 }
@@ -345,7 +490,11 @@ impl Resolver<'_> {
         let known = results(shape);
         let parsed = StepField::parse(&field.text).filter(|field| known.contains(field));
         let Some(parsed) = parsed else {
-            let finding = Finding::new(Code::UnknownInExpression, field.at, format!("step `{}` has no result `{}`", step.text, field.text));
+            let finding = Finding::new(
+                Code::UnknownInExpression,
+                field.at,
+                format!("step `{}` has no result `{}`", step.text, field.text),
+            );
             let help = did_you_mean(&field.text, known.iter().map(|f| f.as_str()));
             return self.report(finding.help(help.unwrap_or_else(|| "this verb leaves no results".to_owned())));
         };
@@ -359,10 +508,16 @@ impl Resolver<'_> {
             StepField::Stdout | StepField::Body => Type::Text,
             StepField::Outcome => match shape {
                 Some(StepShape::Request | StepShape::PollHttp) => Type::Word(WordSet::Outcome),
-                Some(StepShape::Load | StepShape::Api | StepShape::Command | StepShape::Other) | None => Type::Word(WordSet::StepOutcome),
+                Some(StepShape::Load | StepShape::Api | StepShape::Command | StepShape::Other) | None => {
+                    Type::Word(WordSet::StepOutcome)
+                }
             },
         };
-        Some(Operand { at, ty, kind: OperandKind::StepResult(Id::trusted(&step.text), parsed) })
+        Some(Operand {
+            at,
+            ty,
+            kind: OperandKind::StepResult(Id::trusted(&step.text), parsed),
+        })
     }
 }
 
