@@ -1,0 +1,475 @@
+//! What is drawn, before it is known where: lanes of bracketed events and spans, and the few events that decided.
+
+use std::collections::BTreeMap;
+
+use super::wording::{answer, fate_word};
+use super::{Document, TimelineRecord};
+use crate::time::{Bracket, Instant};
+use crate::verdict::{Fate, RequestFinding};
+
+/// How an item is to be felt; colours are the renderer's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Tone {
+    Good,
+    Bad,
+    Unsure,
+    Plain,
+    Accent,
+}
+
+/// A request, a state, or something else that lasts.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Span {
+    pub(super) from: Bracket,
+    pub(super) until: Bracket,
+    pub(super) label: String,
+    pub(super) tone: Tone,
+    /// Everything that is known, for a tooltip.
+    pub(super) note: String,
+}
+
+/// Something that happened at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Mark {
+    pub(super) at: Bracket,
+    pub(super) label: String,
+    pub(super) tone: Tone,
+    pub(super) note: String,
+}
+
+/// A value that was polled: it became this somewhere in the bracket.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Level {
+    pub(super) at: Bracket,
+    pub(super) value: f64,
+}
+
+/// One row of the picture.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Lane {
+    pub(super) title: String,
+    pub(super) spans: Vec<Span>,
+    pub(super) marks: Vec<Mark>,
+    pub(super) levels: Vec<Level>,
+    /// Marks that were left out because nobody could tell them apart.
+    pub(super) left_out: usize,
+}
+
+/// An event that an assertion used, or that answers the tool's question.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Decisive {
+    pub(super) event: String,
+    pub(super) at: Bracket,
+    pub(super) source: String,
+}
+
+/// The whole picture.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Scene {
+    /// Seconds are counted from here.
+    pub(super) origin: Instant,
+    /// The first and the last known moment.
+    pub(super) window: (Instant, Instant),
+    pub(super) decisive: Vec<Decisive>,
+    pub(super) requests: Vec<Lane>,
+    pub(super) lanes: Vec<Lane>,
+}
+
+/// More marks in a lane than this are one grey bar to the eye.
+const MARKS_PER_LANE: usize = 400;
+
+/// More requests than this are a table's matter.
+const REQUEST_LANES: usize = 12;
+
+impl Scene {
+    /// `None` when nothing has a time.
+    pub(super) fn of(document: &Document) -> Option<Self> {
+        let origin = document.origin()?;
+        let decisive = decisive(document);
+        let requests: Vec<Lane> = request_lanes(document);
+        let lanes: Vec<Lane> = load_lanes(document).into_iter().chain(event_lanes(document)).collect();
+        let mut moments: Vec<Instant> = decisive.iter().flat_map(|d| [d.at.lo, d.at.hi]).flatten().collect();
+        for lane in requests.iter().chain(&lanes) {
+            moments.extend(
+                lane.spans
+                    .iter()
+                    .flat_map(|s| [s.from.lo, s.from.hi, s.until.lo, s.until.hi])
+                    .flatten(),
+            );
+            moments.extend(lane.marks.iter().flat_map(|m| [m.at.lo, m.at.hi]).flatten());
+            moments.extend(lane.levels.iter().flat_map(|l| [l.at.lo, l.at.hi]).flatten());
+        }
+        let window = (*moments.iter().min()?, *moments.iter().max()?);
+        Some(Self {
+            origin,
+            window,
+            decisive,
+            requests,
+            lanes,
+        })
+    }
+}
+
+/// The events that the assertions used, each once, in the order of time; without assertions the timeline's own.
+fn decisive(document: &Document) -> Vec<Decisive> {
+    let mut found: Vec<Decisive> = Vec::new();
+    let mut add = |event: &str, at: Bracket, source: &str| {
+        let known = found.iter().any(|d| d.event == event && d.at == at);
+        if !known && at != Bracket::OPEN {
+            found.push(Decisive {
+                event: event.to_owned(),
+                at,
+                source: source.to_owned(),
+            });
+        }
+    };
+    for event in document.report.assertions.iter().flat_map(|finding| &finding.events) {
+        add(&event.event, event.at, &event.source);
+    }
+    // The tool's own question, whatever the assertions are about.
+    for (on_disk, name) in [
+        ("pod_delete", "delete"),
+        ("drain", "drain"),
+        ("active_zero", "active_zero"),
+        ("haproxy_backend_down", "lb_down"),
+    ] {
+        let first = document.events.iter().find(|r| r.event == on_disk);
+        if let Some(record) = first.filter(|_| {
+            !document
+                .report
+                .assertions
+                .iter()
+                .flat_map(|f| &f.events)
+                .any(|e| e.event == name)
+        }) {
+            add(name, record.bracket(), record.source.as_deref().unwrap_or(""));
+        }
+    }
+    found.sort_by_key(|d| (d.at.lo.or(d.at.hi), d.at.hi));
+    found
+}
+
+/// A lane for each request: one span an attempt.
+fn request_lanes(document: &Document) -> Vec<Lane> {
+    let mut requests: Vec<&RequestFinding> = document.report.requests.iter().collect();
+    // What went wrong first, when not all can be shown.
+    requests.sort_by_key(|request| match request.fate {
+        Fate::Broken | Fate::Lost => 0,
+        Fate::Inconclusive | Fate::Rescued => 1,
+        Fate::Protected => 2,
+        Fate::NotInFlight => 3,
+    });
+    let left_out = requests.len().saturating_sub(REQUEST_LANES);
+    requests.truncate(REQUEST_LANES);
+    let mut lanes: Vec<Lane> = requests
+        .into_iter()
+        .map(|request| request_lane(document, request))
+        .collect();
+    if let Some(last) = lanes.last_mut() {
+        last.left_out = left_out;
+    }
+    lanes
+}
+
+fn request_lane(document: &Document, request: &RequestFinding) -> Lane {
+    let tone = fate_tone(request.fate);
+    let label = format!("{}, {}", fate_word(request.fate), answer(request));
+    let attempts = request
+        .attempts
+        .iter()
+        .filter(|a| a.started != Bracket::OPEN || a.ended != Bracket::OPEN);
+    let mut spans: Vec<Span> = attempts
+        .map(|attempt| {
+            let known = [
+                attempt.server.as_ref().map(|s| format!("on {s}")),
+                attempt.termination.as_ref().map(|t| format!("termination state {t}")),
+                attempt.envoy_flags.as_ref().map(|f| format!("Envoy {f}")),
+            ];
+            let note = known.into_iter().flatten().collect::<Vec<_>>().join(", ");
+            Span {
+                from: attempt.started,
+                until: attempt.ended,
+                label: label.clone(),
+                tone,
+                note,
+            }
+        })
+        .collect();
+    if spans.is_empty() {
+        let of_request = |event: &str| {
+            let is_it = |r: &&TimelineRecord| {
+                r.event == event && r.any_text(&["id", "request"]).as_deref() == Some(&request.id)
+            };
+            document.events.iter().find(is_it).map(TimelineRecord::bracket)
+        };
+        let (from, until) = (of_request("request_started"), of_request("request_ended"));
+        if from.is_some() || until.is_some() {
+            let (from, until) = (from.unwrap_or(Bracket::OPEN), until.unwrap_or(Bracket::OPEN));
+            spans.push(Span {
+                from,
+                until,
+                label,
+                tone,
+                note: String::new(),
+            });
+        }
+    }
+    Lane {
+        title: request.id.clone(),
+        spans,
+        ..Lane::default()
+    }
+}
+
+pub(super) const fn fate_tone(fate: Fate) -> Tone {
+    match fate {
+        Fate::Protected | Fate::Rescued => Tone::Good,
+        Fate::Broken | Fate::Lost => Tone::Bad,
+        Fate::NotInFlight => Tone::Plain,
+        Fate::Inconclusive => Tone::Unsure,
+    }
+}
+
+/// A lane for each load: its losses.
+fn load_lanes(document: &Document) -> Vec<Lane> {
+    let lane = |load: &crate::verdict::LoadFinding| {
+        let marks = load.lost.iter().map(|lost| {
+            let known = [
+                Some(format!(
+                    "line {}: {}",
+                    lost.line,
+                    super::wording::client_words(lost.outcome)
+                )),
+                lost.status.map(|s| s.to_string()),
+                Some(super::wording::cause_words(lost.cause).to_owned()),
+                lost.server.as_ref().map(|s| format!("on {s}")),
+                lost.termination.as_ref().map(|t| format!("termination state {t}")),
+            ];
+            let note = known.into_iter().flatten().collect::<Vec<_>>().join(", ");
+            Mark {
+                at: lost.ended,
+                label: "lost".to_owned(),
+                tone: Tone::Bad,
+                note,
+            }
+        });
+        let whole = |event: &str| {
+            let is_it =
+                |r: &&TimelineRecord| r.event == event && r.any_text(&["id", "load"]).as_deref() == Some(&load.id);
+            document
+                .events
+                .iter()
+                .find(is_it)
+                .map_or(Bracket::OPEN, TimelineRecord::bracket)
+        };
+        let (from, until) = (whole("load_started"), whole("load_ended"));
+        let label = format!("{} sent, {} disrupted", load.requests, load.disrupted);
+        let span = Span {
+            from,
+            until,
+            label,
+            tone: Tone::Plain,
+            note: String::new(),
+        };
+        let spans = if from == Bracket::OPEN || until == Bracket::OPEN {
+            Vec::new()
+        } else {
+            vec![span]
+        };
+        capped(Lane {
+            title: format!("load {}", load.id),
+            spans,
+            marks: marks.collect(),
+            ..Lane::default()
+        })
+    };
+    document
+        .report
+        .loads
+        .iter()
+        .map(lane)
+        .filter(|lane| !lane.marks.is_empty() || !lane.spans.is_empty())
+        .collect()
+}
+
+/// Lanes of everything else on the timeline, in the order in which a request meets them.
+fn event_lanes(document: &Document) -> Vec<Lane> {
+    let mut rows: BTreeMap<(u8, String), Lane> = BTreeMap::new();
+    for record in &document.events {
+        let Some((rank, title)) = place(record) else { continue };
+        let lane = rows.entry((rank, title.clone())).or_insert_with(|| Lane {
+            title,
+            ..Lane::default()
+        });
+        if rank == GAUGES {
+            let value = record
+                .number("downstream")
+                .into_iter()
+                .chain(record.number("upstream"))
+                .reduce(f64::max);
+            lane.levels.extend(value.map(|value| Level {
+                at: record.bracket(),
+                value,
+            }));
+        } else {
+            lane.marks.push(mark(record));
+        }
+    }
+    for ((rank, _), lane) in &mut rows {
+        lane.spans = match *rank {
+            STATES => states(&lane.marks),
+            SERVERS => down_times(document, &lane.title, &lane.marks),
+            _ => Vec::new(),
+        };
+        *lane = capped(std::mem::take(lane));
+    }
+    rows.into_values().collect()
+}
+
+const STEPS: u8 = 0;
+const POD: u8 = 1;
+const STATES: u8 = 2;
+const GAUGES: u8 = 3;
+const ENVOY: u8 = 4;
+const SERVERS: u8 = 5;
+const PACKETS: u8 = 6;
+const OTHERS: u8 = 7;
+
+/// Which lane an event belongs to; `None` for those that are drawn as requests and loads.
+fn place(record: &TimelineRecord) -> Option<(u8, String)> {
+    let event = record.event.as_str();
+    let with = |word: &str, fields: &[&str]| match record.any_text(fields) {
+        Some(name) => format!("{word} {name}"),
+        None => word.to_owned(),
+    };
+    Some(match event {
+        "request_started" | "request_ended" | "load_started" | "load_ended" => return None,
+        "pod_delete" | "delete" | "mark" | "snapshot" => (STEPS, "steps".to_owned()),
+        "hc_state" | "health_fail" | "drain" => (STATES, with("health page", &["node"])),
+        "envoy_active_count" => (GAUGES, with("in flight", &["node"])),
+        _ if event.starts_with("step") || event.starts_with("own_") => (STEPS, "steps".to_owned()),
+        _ if event.starts_with("envoy_") || event.contains("active_zero") || event.starts_with("drain") => {
+            (ENVOY, with("Envoy", &["node"]))
+        }
+        _ if event.starts_with("haproxy_") || event.starts_with("lb_") => {
+            (SERVERS, with("server", &["svname", "server"]))
+        }
+        _ if event.starts_with("tcp_") || event.starts_with("rst") => (PACKETS, with("packets", &["host"])),
+        _ if ["pod_", "container_", "sig", "endpoint_", "rollout_", "not_ready"]
+            .iter()
+            .any(|p| event.starts_with(p)) =>
+        {
+            (POD, "pod".to_owned())
+        }
+        _ => (OTHERS, "other events".to_owned()),
+    })
+}
+
+fn mark(record: &TimelineRecord) -> Mark {
+    let event = record.event.as_str();
+    let tone = match event {
+        "haproxy_backend_down" | "tcp_rst" | "health_fail" | "container_exit" => Tone::Bad,
+        "haproxy_backend_up" | "pod_ready" => Tone::Good,
+        "pod_delete" | "delete" | "active_zero" => Tone::Accent,
+        _ => Tone::Plain,
+    };
+    let label = match (record.text("from"), record.text("to")) {
+        (Some(from), Some(to)) => format!("{from} to {to}"),
+        (None, Some(to)) => to,
+        _ => record
+            .any_text(&["status", "state", "step", "name"])
+            .unwrap_or_else(|| event.to_owned()),
+    };
+    let mut note = format!("{event} {}", record.details());
+    if let Some(source) = &record.source {
+        note = format!("{} ({source})", note.trim());
+    }
+    Mark {
+        at: record.bracket(),
+        label,
+        tone,
+        note: note.trim().to_owned(),
+    }
+}
+
+/// The states between transitions: each lasts until the next one.
+fn states(marks: &[Mark]) -> Vec<Span> {
+    let moves: Vec<(&Mark, &str, &str)> = marks
+        .iter()
+        .filter_map(|mark| mark.label.split_once(" to ").map(|(from, to)| (mark, from, to)))
+        .collect();
+    let mut spans = Vec::new();
+    if let Some((mark, from, _)) = moves.first() {
+        spans.push(state(from, Bracket::OPEN, mark.at));
+    }
+    for (i, (mark, _, to)) in moves.iter().enumerate() {
+        let until = moves.get(i + 1).map_or(Bracket::OPEN, |(next, ..)| next.at);
+        spans.push(state(to, mark.at, until));
+    }
+    spans
+}
+
+fn state(name: &str, from: Bracket, until: Bracket) -> Span {
+    let tone = match name {
+        "OPEN" => Tone::Good,
+        "DRAINING" => Tone::Accent,
+        _ => Tone::Plain,
+    };
+    Span {
+        from,
+        until,
+        label: name.to_owned(),
+        tone,
+        note: format!("state {name}"),
+    }
+}
+
+/// DOWN intervals of the lane's server: those of the verdict, else from the events.
+fn down_times(document: &Document, title: &str, marks: &[Mark]) -> Vec<Span> {
+    let down = |from, until, killed: Option<u64>| {
+        let note = match killed {
+            Some(n) => format!("DOWN, {n} in flight killed"),
+            None => "DOWN".to_owned(),
+        };
+        Span {
+            from,
+            until,
+            label: "DOWN".to_owned(),
+            tone: Tone::Bad,
+            note,
+        }
+    };
+    let of_server = |server: &str| {
+        title
+            .strip_prefix("server ")
+            .is_some_and(|name| server == name || server.ends_with(&format!("/{name}")))
+    };
+    let loads = document
+        .report
+        .loads
+        .iter()
+        .find(|load| load.down_intervals.iter().any(|d| of_server(&d.server)));
+    if let Some(load) = loads {
+        let own = load.down_intervals.iter().filter(|d| of_server(&d.server));
+        return own.map(|d| down(d.from, d.until, d.killed)).collect();
+    }
+    let mut spans = Vec::new();
+    let mut since: Option<Bracket> = None;
+    for mark in marks {
+        let event = mark.note.split(' ').next().unwrap_or_default();
+        match event {
+            "haproxy_backend_down" => since = since.or(Some(mark.at)),
+            "haproxy_backend_up" => spans.extend(since.take().map(|from| down(from, mark.at, None))),
+            _ => {}
+        }
+    }
+    spans.extend(since.map(|from| down(from, Bracket::OPEN, None)));
+    spans
+}
+
+/// Keeps the first marks, and counts the rest.
+fn capped(mut lane: Lane) -> Lane {
+    lane.left_out += lane.marks.len().saturating_sub(MARKS_PER_LANE);
+    lane.marks.truncate(MARKS_PER_LANE);
+    lane
+}
