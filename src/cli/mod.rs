@@ -13,7 +13,12 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 mod completions;
+mod diff;
 pub mod exit;
+mod list;
+mod output;
+mod report;
+mod serve;
 
 use exit::Exit;
 
@@ -30,6 +35,14 @@ struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Print the report of a run, as text or in another format.
+    Report(report::Args),
+    /// List the runs, the newest first.
+    List(list::Args),
+    /// What changed between two runs.
+    Diff(diff::Args),
+    /// Show reports in a browser, on loopback only.
+    Serve(serve::Args),
     /// Print completions for a shell.
     Completions(completions::Args),
 }
@@ -37,6 +50,10 @@ enum Command {
 /// Runs a command. No arm for "anything else": a new variant does not compile until it is dispatched.
 fn dispatch(command: Command) -> Exit {
     match command {
+        Command::Report(args) => report::main(args),
+        Command::List(args) => list::main(args),
+        Command::Diff(args) => diff::main(args),
+        Command::Serve(args) => serve::main(args),
         Command::Completions(args) => completions::main(args),
     }
 }

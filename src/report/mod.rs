@@ -5,13 +5,15 @@
 //! says of a simulated run says SIMULATED.
 
 mod axis;
+mod comparison;
 mod document;
-pub mod html;
+mod html;
 mod intervals;
 mod junit;
 mod markdown;
 mod next_step;
 mod perfetto;
+mod run_list;
 mod scene;
 mod summary;
 pub mod terminal;
@@ -21,9 +23,12 @@ mod wording;
 use std::path::Path;
 use std::{fs, io};
 
+pub use comparison::render_comparison;
 pub use document::{Document, DocumentError, EvidenceFile};
+pub use html::render_index;
 pub use intervals::{Interval, Intervals};
 pub use next_step::{last_line, next_command};
+pub use run_list::{RunEntry, find_runs, render_list, render_list_json};
 pub use timeline_record::TimelineRecord;
 pub use wording::{fate_word, outcome_word, run_word};
 

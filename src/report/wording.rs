@@ -107,16 +107,17 @@ pub(super) fn margin(finding: &Finding) -> Option<String> {
     })
 }
 
-/// Seconds to the millisecond; finer where that would read as zero.
+/// A length of time, down to the microsecond: `60.062 s`, `212 ms`, `-0.5 ms`.
 pub(super) fn seconds(s: f64) -> String {
-    let shown = if s != 0.0 && s.abs() < 0.001 {
-        format!("{s:.6}")
+    if s.abs() >= 1.0 {
+        return format!("{s:.3} s");
+    }
+    let ms = format!("{:.3}", s * 1e3);
+    let ms = ms.trim_end_matches('0').trim_end_matches('.');
+    if ms == "-0" || ms == "0" {
+        "0 ms".to_owned()
     } else {
-        format!("{s:.3}")
-    };
-    match shown.trim_start_matches('-').bytes().all(|b| matches!(b, b'0' | b'.')) {
-        true => "0.000 s".to_owned(),
-        false => format!("{shown} s"),
+        format!("{ms} ms")
     }
 }
 
@@ -171,9 +172,11 @@ mod tests {
     #[test]
     fn numbers_read_well() {
         assert_eq!(seconds(2.104), "2.104 s");
-        assert_eq!(seconds(-0.0004), "-0.000400 s");
-        assert_eq!(seconds(-0.0), "0.000 s");
-        assert_eq!(seconds(-1e-9), "0.000 s");
+        assert_eq!(seconds(-0.212), "-212 ms");
+        assert_eq!(seconds(-0.0005), "-0.5 ms");
+        assert_eq!(seconds(0.1), "100 ms");
+        assert_eq!(seconds(-0.0), "0 ms");
+        assert_eq!(seconds(-1e-9), "0 ms");
         let origin = Instant::from_nanos(0);
         let at = |ms| origin + Duration::from_micros(ms);
         assert_eq!(offset(at(-100), origin), "+0.000");

@@ -7,17 +7,18 @@ mod svg;
 use handlebars::Handlebars;
 use serde_json::{Value, json};
 
-use super::Document;
 use super::next_step::next_command;
 use super::scene::{Scene, fate_tone};
 use super::wording::{
-    SIMULATED_MEANS, answer, bytes, cause_words, client_words, ends, fate_word, interval_words, kind_words, margin,
-    outcome_word, run_word, seconds,
+    SIMULATED_MEANS, answer, bytes, cause_words, client_words, count, ends, fate_word, interval_words, kind_words,
+    margin, outcome_word, run_word, seconds,
 };
+use super::{Document, RunEntry};
 use crate::time::{Bracket, Instant};
 use crate::verdict::{AttemptFinding, Finding, LoadFinding, Outcome, RequestFinding, RunVerdict};
 
 const PAGE: &str = include_str!("page.hbs");
+const INDEX: &str = include_str!("index.hbs");
 const STYLE: &str = include_str!("style.css");
 
 /// More rows than this are for `timeline.jsonl` and a program.
@@ -26,15 +27,43 @@ const EVENT_ROWS: usize = 1_000;
 const LOST_ROWS: usize = 200;
 
 /// The page.
-pub fn render(document: &Document) -> String {
+pub(super) fn render(document: &Document) -> String {
+    filled(PAGE, &values(document))
+}
+
+/// A page that leads to the pages of several runs, by their names relative to it.
+pub fn render_index(runs: &[RunEntry]) -> String {
+    let row = |run: &RunEntry| {
+        let report = run.report.as_ref();
+        json!({
+            "name": run.name,
+            "href": report.map(|_| run.name.split('/').map(encoded).collect::<Vec<_>>().join("/") + "/"),
+            "word": report.map_or("not judged", |report| run_word(report.verdict)),
+            "tone": report.map_or("plain", |report| run_tone(report.verdict)),
+            "environment": report.and_then(|report| report.environment.as_deref()).unwrap_or(""),
+            "simulated": report.is_some_and(|report| report.simulated),
+            "summary": report.map_or("", |report| report.summary.as_str()),
+        })
+    };
+    let rows: Vec<Value> = runs.iter().map(row).collect();
+    filled(
+        INDEX,
+        &json!({"style": STYLE, "runs": rows, "version": env!("CARGO_PKG_VERSION")}),
+    )
+}
+
+/// The templates are part of the program and every value in them is given: a failure is a fault that a test shows, and
+/// the page then says so instead of pretending to be a report.
+fn filled(template: &str, values: &Value) -> String {
     let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
-    // The template is part of the program and every value is filled in below: a failure here is a fault that a test
-    // shows, so the page then says so instead of pretending to be a report.
-    handlebars
-        .render_template(PAGE, &values(document))
-        .unwrap_or_else(|error| format!("<!doctype html><title>gtrun</title><p>This page could not be made: {error}. The verdict is in verdict.json.</p>\n"))
+    handlebars.render_template(template, values).unwrap_or_else(|error| {
+        format!("<!doctype html><title>gtrun</title><p>{FAILED}: {error}. The verdict is in verdict.json.</p>\n")
+    })
 }
+
+/// What stands on a page that could not be made.
+const FAILED: &str = "This page could not be made";
 
 fn values(document: &Document) -> Value {
     let report = &document.report;
@@ -69,6 +98,7 @@ fn values(document: &Document) -> Value {
         "loads": report.loads.iter().map(|l| load(l, origin)).collect::<Vec<_>>(),
         "clocks": clocks(document),
         "event_count": document.events.len(),
+        "event_rows": EVENT_ROWS,
         "events_left_out": document.events.len() > EVENT_ROWS,
         "events": document.events.iter().take(EVENT_ROWS).map(|record| json!({
             "when": when(record.bracket(), origin),
@@ -78,7 +108,7 @@ fn values(document: &Document) -> Value {
         })).collect::<Vec<_>>(),
         "files": document.files.iter().map(|file| json!({
             "name": file.name,
-            "href": link(&file.name),
+            "href": format!("./{}", encoded(&file.name)),
             "size": bytes(file.size),
         })).collect::<Vec<_>>(),
         "folder": document.folder.display().to_string(),
@@ -142,6 +172,7 @@ fn request(request: &RequestFinding, origin: Option<Instant>) -> Value {
         "explanation": request.explanation,
         "reason": request.reason,
         "target_by": request.target_by,
+        "attempt_count": count(request.attempts.len() as u64, "attempt"),
         "attempts": request.attempts.iter().map(|a| attempt(a, origin)).collect::<Vec<_>>(),
     })
 }
@@ -246,9 +277,9 @@ fn when(at: Bracket, origin: Option<Instant>) -> String {
     origin.map_or_else(|| "not seen".to_owned(), |origin| ends(at, origin))
 }
 
-/// A file name as a relative URL: everything but unreserved characters percent-encoded.
-fn link(name: &str) -> String {
-    let mut url = String::from("./");
+/// One part of a path as a part of a URL: everything but unreserved characters percent-encoded.
+fn encoded(name: &str) -> String {
+    let mut url = String::new();
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             url.push(char::from(byte));

@@ -18,7 +18,7 @@ impl Look {
 
 /// The few colours of the report; a meaning never rests on one alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Colour {
+pub(in crate::report) enum Colour {
     Green,
     Red,
     Yellow,
@@ -56,7 +56,7 @@ impl Colour {
 }
 
 /// The text as it grows: wraps at the width, colours when it may, and lets no control character of the evidence through.
-pub(super) struct Sheet {
+pub(in crate::report) struct Sheet {
     look: Look,
     text: String,
 }
@@ -65,7 +65,7 @@ pub(super) struct Sheet {
 const WIDTHS: (usize, usize) = (40, 132);
 
 impl Sheet {
-    pub(super) fn new(look: &Look) -> Self {
+    pub(in crate::report) fn new(look: &Look) -> Self {
         Self {
             look: Look {
                 width: look.width.clamp(WIDTHS.0, WIDTHS.1),
@@ -75,33 +75,33 @@ impl Sheet {
         }
     }
 
-    pub(super) const fn width(&self) -> usize {
+    pub(in crate::report) const fn width(&self) -> usize {
         self.look.width
     }
 
-    pub(super) fn into_text(self) -> String {
+    pub(in crate::report) fn into_text(self) -> String {
         self.text
     }
 
-    pub(super) fn blank(&mut self) {
+    pub(in crate::report) fn blank(&mut self) {
         self.text.push('\n');
     }
 
     /// A line that is not wrapped: a path to be copied, a row of a picture.
-    pub(super) fn line(&mut self, text: &str) {
+    pub(in crate::report) fn line(&mut self, text: &str) {
         self.text.push_str(clean(text).trim_end());
         self.text.push('\n');
     }
 
     /// Such a line in a colour.
-    pub(super) fn paint(&mut self, colour: Colour, text: &str) {
+    pub(in crate::report) fn paint(&mut self, colour: Colour, text: &str) {
         let painted = self.painted(colour, &clean(text));
         self.text.push_str(&painted);
         self.text.push('\n');
     }
 
     /// A row of a picture: a label in a colour, padded to `column`, and the rest as it is.
-    pub(super) fn row(&mut self, colour: Colour, label: &str, column: usize, rest: &str) {
+    pub(in crate::report) fn row(&mut self, colour: Colour, label: &str, column: usize, rest: &str) {
         let label = clean(label);
         let padding = column.saturating_sub(label.chars().count());
         let painted = self.painted(colour, &label);
@@ -111,13 +111,13 @@ impl Sheet {
     }
 
     /// An empty line and a title in small letters.
-    pub(super) fn heading(&mut self, text: &str) {
+    pub(in crate::report) fn heading(&mut self, text: &str) {
         self.blank();
         self.paint(Colour::Bold, text);
     }
 
     /// A coloured word, and beside it text that keeps to its own column.
-    pub(super) fn headed(&mut self, colour: Colour, word: &str, column: usize, text: &str) {
+    pub(in crate::report) fn headed(&mut self, colour: Colour, word: &str, column: usize, text: &str) {
         let word = clean(word);
         let lines = self.wrapped(column, text);
         let room = column.saturating_sub(1);
@@ -132,15 +132,15 @@ impl Sheet {
             .push_str(&format!("{painted}{gap}{}\n", lines.join(&format!("\n{:column$}", ""))));
     }
 
-    pub(super) fn indented(&mut self, column: usize, text: &str) {
+    pub(in crate::report) fn indented(&mut self, column: usize, text: &str) {
         self.paint_indented(Colour::Plain, column, text);
     }
 
-    pub(super) fn faint(&mut self, column: usize, text: &str) {
+    pub(in crate::report) fn faint(&mut self, column: usize, text: &str) {
         self.paint_indented(Colour::Faint, column, text);
     }
 
-    pub(super) fn paint_indented(&mut self, colour: Colour, column: usize, text: &str) {
+    pub(in crate::report) fn paint_indented(&mut self, colour: Colour, column: usize, text: &str) {
         if text.trim().is_empty() {
             return;
         }

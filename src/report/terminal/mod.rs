@@ -1,7 +1,7 @@
 //! What a run prints at its end: every assertion with its margin and its sentence, the account of the requests, the few
 //! events that decided as a swim-lane, and one last line.
 
-mod ink;
+pub(in crate::report) mod ink;
 mod swim_lane;
 
 pub use ink::Look;
