@@ -177,7 +177,7 @@ fn code(text: &str) -> String {
 fn prose(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let parts: Vec<&str> = text.split('`').collect();
-    if parts.len() % 2 == 0 {
+    if parts.len().is_multiple_of(2) {
         return parts.into_iter().map(plain).collect::<Vec<_>>().join(r"\`");
     }
     parts
