@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::wording::{answer, fate_word};
 use super::{Document, TimelineRecord};
 use crate::time::{Bracket, Instant};
-use crate::verdict::{Fate, RequestFinding};
+use crate::verdict::{DownInterval, Fate, RequestFinding};
 
 /// How an item is to be felt; colours are the renderer's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,6 +63,13 @@ pub(super) struct Decisive {
     pub(super) source: String,
 }
 
+/// From `active_zero` to `lb_down`, or the other way round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Gap {
+    pub(super) active_zero: Bracket,
+    pub(super) lb_down: Bracket,
+}
+
 /// The whole picture.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scene {
@@ -71,6 +78,8 @@ pub(super) struct Scene {
     /// The first and the last known moment.
     pub(super) window: (Instant, Instant),
     pub(super) decisive: Vec<Decisive>,
+    /// What the tool measures, where both ends were seen.
+    pub(super) gap: Option<Gap>,
     pub(super) requests: Vec<Lane>,
     pub(super) lanes: Vec<Lane>,
 }
@@ -100,10 +109,15 @@ impl Scene {
             moments.extend(lane.levels.iter().flat_map(|l| [l.at.lo, l.at.hi]).flatten());
         }
         let window = (*moments.iter().min()?, *moments.iter().max()?);
+        let at = |name: &str| decisive.iter().find(|d| d.event == name).map(|d| d.at);
+        let gap = at("active_zero")
+            .zip(at("lb_down"))
+            .map(|(active_zero, lb_down)| Gap { active_zero, lb_down });
         Some(Self {
             origin,
             window,
             decisive,
+            gap,
             requests,
             lanes,
         })
@@ -295,10 +309,11 @@ fn load_lanes(document: &Document) -> Vec<Lane> {
 /// Lanes of everything else on the timeline, in the order in which a request meets them.
 fn event_lanes(document: &Document) -> Vec<Lane> {
     let mut rows: BTreeMap<(u8, String), Lane> = BTreeMap::new();
+    let mut states: BTreeMap<(u8, String), Vec<Change>> = BTreeMap::new();
     for record in &document.events {
         let Some((rank, title)) = place(record) else { continue };
         let lane = rows.entry((rank, title.clone())).or_insert_with(|| Lane {
-            title,
+            title: title.clone(),
             ..Lane::default()
         });
         if rank == GAUGES {
@@ -311,29 +326,112 @@ fn event_lanes(document: &Document) -> Vec<Lane> {
                 at: record.bracket(),
                 value,
             }));
+        } else if let Some(change) = Change::of(record) {
+            states.entry((rank, title)).or_default().push(change);
         } else {
             lane.marks.push(mark(record));
         }
     }
-    for ((rank, _), lane) in &mut rows {
-        lane.spans = match *rank {
-            STATES => states(&lane.marks),
-            SERVERS => down_times(document, &lane.title, &lane.marks),
-            _ => Vec::new(),
-        };
+    for (key, lane) in &mut rows {
+        lane.spans = lasting(states.get(key).map_or(&[], Vec::as_slice));
+        if key.0 == SERVERS && lane.spans.is_empty() {
+            lane.spans = down_times(document, &lane.title);
+        }
         *lane = capped(std::mem::take(lane));
     }
-    rows.into_values().collect()
+    rows.into_values()
+        .filter(|lane| !(lane.spans.is_empty() && lane.marks.is_empty() && lane.levels.is_empty()))
+        .collect()
+}
+
+/// An event after which something is in another state: the FSM, a server on the load balancer.
+struct Change {
+    at: Bracket,
+    /// The state before, where the record tells it.
+    from: Option<String>,
+    to: String,
+    source: String,
+}
+
+impl Change {
+    fn of(record: &TimelineRecord) -> Option<Self> {
+        let to = match record.event.as_str() {
+            "hc_state" => record.text("to")?,
+            "haproxy_backend_down" => "DOWN".to_owned(),
+            "haproxy_backend_up" => "UP".to_owned(),
+            "haproxy_state" => record.any_text(&["to", "status", "state"])?,
+            _ => return None,
+        };
+        let source = record.source.clone().unwrap_or_default();
+        Some(Self {
+            at: record.bracket(),
+            from: record.text("from"),
+            to,
+            source,
+        })
+    }
+
+    /// Two sources tell of the same change: a log its instant, a poll a bracket around it.
+    fn same_as(&self, other: &Self) -> bool {
+        let class = |state: &str| {
+            if state.starts_with("DOWN") {
+                "DOWN".to_owned()
+            } else {
+                state.to_owned()
+            }
+        };
+        class(&self.to) == class(&other.to) && self.at.intersect(other.at).is_some()
+    }
+}
+
+/// What lasts from one change to the next; the last state goes on.
+fn lasting(changes: &[Change]) -> Vec<Span> {
+    let mut told: Vec<(&Change, Bracket)> = Vec::new();
+    for change in changes {
+        match told.last_mut() {
+            Some((last, at)) if last.same_as(change) => *at = at.intersect(change.at).unwrap_or(*at),
+            _ => told.push((change, change.at)),
+        }
+    }
+    let mut spans = Vec::new();
+    if let Some((first, at)) = told.first()
+        && let Some(from) = &first.from
+    {
+        spans.push(state(from, Bracket::OPEN, *at, &first.source));
+    }
+    for (i, (change, at)) in told.iter().enumerate() {
+        let until = told.get(i + 1).map_or(Bracket::OPEN, |(_, at)| *at);
+        spans.push(state(&change.to, *at, until, &change.source));
+    }
+    spans
+}
+
+fn state(name: &str, from: Bracket, until: Bracket, source: &str) -> Span {
+    let tone = match name {
+        "OPEN" | "UP" => Tone::Good,
+        "DRAINING" | "NOLB" | "DRAIN" => Tone::Accent,
+        _ if name.starts_with("DOWN") => Tone::Bad,
+        _ if name.starts_with("UP") || name == "going_down" || name == "coming_up" => Tone::Unsure,
+        _ => Tone::Plain,
+    };
+    Span {
+        from,
+        until,
+        label: name.to_owned(),
+        tone,
+        note: source.to_owned(),
+    }
 }
 
 const STEPS: u8 = 0;
 const POD: u8 = 1;
 const STATES: u8 = 2;
-const GAUGES: u8 = 3;
-const ENVOY: u8 = 4;
-const SERVERS: u8 = 5;
-const PACKETS: u8 = 6;
-const OTHERS: u8 = 7;
+const HEALTH: u8 = 3;
+const GAUGES: u8 = 4;
+const ENVOY: u8 = 5;
+const SERVERS: u8 = 6;
+const PACKETS: u8 = 7;
+const OTHERS: u8 = 8;
 
 /// Which lane an event belongs to; `None` for those that are drawn as requests and loads.
 fn place(record: &TimelineRecord) -> Option<(u8, String)> {
@@ -345,7 +443,8 @@ fn place(record: &TimelineRecord) -> Option<(u8, String)> {
     Some(match event {
         "request_started" | "request_ended" | "load_started" | "load_ended" => return None,
         "pod_delete" | "delete" | "mark" | "snapshot" => (STEPS, "steps".to_owned()),
-        "hc_state" | "health_fail" | "drain" => (STATES, with("health page", &["node"])),
+        "hc_state" => (STATES, with("FSM", &["node"])),
+        "health_fail" => (HEALTH, with("health page", &["node"])),
         "envoy_active_count" => (GAUGES, with("in flight", &["node"])),
         _ if event.starts_with("step") || event.starts_with("own_") => (STEPS, "steps".to_owned()),
         _ if event.starts_with("envoy_") || event.contains("active_zero") || event.starts_with("drain") => {
@@ -392,79 +491,28 @@ fn mark(record: &TimelineRecord) -> Mark {
     }
 }
 
-/// The states between transitions: each lasts until the next one.
-fn states(marks: &[Mark]) -> Vec<Span> {
-    let moves: Vec<(&Mark, &str, &str)> = marks
-        .iter()
-        .filter_map(|mark| mark.label.split_once(" to ").map(|(from, to)| (mark, from, to)))
-        .collect();
-    let mut spans = Vec::new();
-    if let Some((mark, from, _)) = moves.first() {
-        spans.push(state(from, Bracket::OPEN, mark.at));
-    }
-    for (i, (mark, _, to)) in moves.iter().enumerate() {
-        let until = moves.get(i + 1).map_or(Bracket::OPEN, |(next, ..)| next.at);
-        spans.push(state(to, mark.at, until));
-    }
-    spans
-}
-
-fn state(name: &str, from: Bracket, until: Bracket) -> Span {
-    let tone = match name {
-        "OPEN" => Tone::Good,
-        "DRAINING" => Tone::Accent,
-        _ => Tone::Plain,
+/// DOWN intervals of the lane's server as the verdict tells them, where the timeline has none.
+fn down_times(document: &Document, title: &str) -> Vec<Span> {
+    let of_lane = |server: &str| {
+        title
+            .strip_prefix("server ")
+            .is_some_and(|name| server == name || server.ends_with(&format!("/{name}")))
     };
-    Span {
-        from,
-        until,
-        label: name.to_owned(),
-        tone,
-        note: format!("state {name}"),
-    }
-}
-
-/// DOWN intervals of the lane's server: those of the verdict, else from the events.
-fn down_times(document: &Document, title: &str, marks: &[Mark]) -> Vec<Span> {
-    let down = |from, until, killed: Option<u64>| {
-        let note = match killed {
-            Some(n) => format!("DOWN, {n} in flight killed"),
-            None => "DOWN".to_owned(),
-        };
+    let all = document.report.loads.iter().map(|load| &load.down_intervals);
+    let own = all
+        .map(|down| down.iter().filter(|d| of_lane(&d.server)).collect::<Vec<_>>())
+        .find(|own| !own.is_empty());
+    let span = |down: &DownInterval| {
+        let note = down.killed.map(|n| format!("{n} in flight killed")).unwrap_or_default();
         Span {
-            from,
-            until,
+            from: down.from,
+            until: down.until,
             label: "DOWN".to_owned(),
             tone: Tone::Bad,
             note,
         }
     };
-    let of_server = |server: &str| {
-        title
-            .strip_prefix("server ")
-            .is_some_and(|name| server == name || server.ends_with(&format!("/{name}")))
-    };
-    let loads = document
-        .report
-        .loads
-        .iter()
-        .find(|load| load.down_intervals.iter().any(|d| of_server(&d.server)));
-    if let Some(load) = loads {
-        let own = load.down_intervals.iter().filter(|d| of_server(&d.server));
-        return own.map(|d| down(d.from, d.until, d.killed)).collect();
-    }
-    let mut spans = Vec::new();
-    let mut since: Option<Bracket> = None;
-    for mark in marks {
-        let event = mark.note.split(' ').next().unwrap_or_default();
-        match event {
-            "haproxy_backend_down" => since = since.or(Some(mark.at)),
-            "haproxy_backend_up" => spans.extend(since.take().map(|from| down(from, mark.at, None))),
-            _ => {}
-        }
-    }
-    spans.extend(since.map(|from| down(from, Bracket::OPEN, None)));
-    spans
+    own.into_iter().flatten().map(span).collect()
 }
 
 /// Keeps the first marks, and counts the rest.

@@ -1,7 +1,7 @@
 use super::svg::{Anchor, Element, Picture};
 use crate::report::axis::Axis;
-use crate::report::scene::{Lane, Level, Mark, Scene, Span, Tone};
-use crate::report::wording::ends;
+use crate::report::scene::{Gap, Lane, Level, Mark, Scene, Span, Tone};
+use crate::report::wording::{ends, seconds};
 use crate::time::{Bracket, Duration, Instant};
 
 /// User units of the picture: it is scaled to the page.
@@ -84,6 +84,9 @@ impl<'a> Chart<'a> {
                 ..Lane::default()
             });
         }
+        if let Some(gap) = scene.gap {
+            self.row(&gap_lane(gap));
+        }
         if !scene.decisive.is_empty() {
             let y = self.y;
             self.elements.push(Element::Line {
@@ -142,8 +145,8 @@ impl<'a> Chart<'a> {
         }
         let middle = self.y + ROW / 2.0;
         let mut text = lane.title.clone();
-        if text.chars().count() > 25 {
-            text = text.chars().take(24).chain(['…']).collect();
+        if text.chars().count() > 22 {
+            text = text.chars().take(21).chain(['…']).collect();
         }
         let title = lane.title.clone();
         self.elements.push(Element::Text {
@@ -211,19 +214,17 @@ impl<'a> Chart<'a> {
         if sure_until > sure_from {
             self.elements.push(bar(sure_from, sure_until, format!("bar {tone}")));
         }
-        let room = end - start - 10.0;
-        let letters = (room / LETTER).floor();
-        if letters < span.label.chars().count() as f64 {
-            return Some((start, end));
+        // On the solid part only: pale and pale ink cannot be read.
+        if (sure_until - sure_from - 10.0) / LETTER >= span.label.chars().count() as f64 {
+            let at = (sure_from + 6.0, middle + 3.8);
+            self.elements.push(Element::Text {
+                at,
+                anchor: Anchor::Start,
+                class: "inside",
+                text: span.label.clone(),
+                title,
+            });
         }
-        let at = (start + 6.0, middle + 3.8);
-        self.elements.push(Element::Text {
-            at,
-            anchor: Anchor::Start,
-            class: "inside",
-            text: span.label.clone(),
-            title,
-        });
         Some((start, end))
     }
 
@@ -378,6 +379,39 @@ impl<'a> Chart<'a> {
             text,
             title: String::new(),
         });
+    }
+}
+
+/// The measured interval as a bar: green when no work was left at DOWN, red when DOWN came first.
+fn gap_lane(gap: Gap) -> Lane {
+    let (zero, down) = (gap.active_zero, gap.lb_down);
+    let (from, until, tone) = if zero.surely_before(down) {
+        (zero, down, Tone::Good)
+    } else if down.surely_before(zero) {
+        (down, zero, Tone::Bad)
+    } else {
+        (zero, down, Tone::Unsure)
+    };
+    let length = |a: Option<Instant>, b: Option<Instant>| a.zip(b).map(|(a, b)| seconds((b - a).as_secs_f64()));
+    let label = match (length(zero.hi, down.lo), length(zero.lo, down.hi)) {
+        (Some(least), Some(most)) if least == most => least,
+        (Some(least), Some(most)) => format!("{least} to {most}"),
+        (Some(least), None) => format!("at least {least}"),
+        (None, Some(most)) => format!("at most {most}"),
+        (None, None) => "length not known".to_owned(),
+    };
+    let note = "active_zero to lb_down".to_owned();
+    let span = Span {
+        from,
+        until,
+        label,
+        tone,
+        note,
+    };
+    Lane {
+        title: "active_zero to lb_down".to_owned(),
+        spans: vec![span],
+        ..Lane::default()
     }
 }
 

@@ -4,7 +4,7 @@
 mod chart;
 mod svg;
 
-use handlebars::Handlebars;
+use handlebars::{Context, Handlebars, Helper, HelperResult, Output, RenderContext};
 use serde_json::{Value, json};
 
 use super::next_step::next_command;
@@ -57,9 +57,38 @@ pub fn render_index(runs: &[RunEntry]) -> String {
 fn filled(template: &str, values: &Value) -> String {
     let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
+    handlebars.register_helper("prose", Box::new(prose));
     handlebars.render_template(template, values).unwrap_or_else(|error| {
         format!("<!doctype html><title>gtrun</title><p>{FAILED}: {error}. The verdict is in verdict.json.</p>\n")
     })
+}
+
+/// `{{prose text}}`: a sentence with what stands in backticks as code, all of it escaped.
+fn prose(
+    helper: &Helper<'_>,
+    _: &Handlebars<'_>,
+    _: &Context,
+    _: &mut RenderContext<'_, '_>,
+    out: &mut dyn Output,
+) -> HelperResult {
+    let text = helper
+        .param(0)
+        .and_then(|given| given.value().as_str())
+        .unwrap_or_default();
+    let parts: Vec<String> = text.split('`').map(handlebars::html_escape).collect();
+    // An odd number of backticks marks nothing up.
+    if parts.len().is_multiple_of(2) {
+        out.write(&parts.join("`"))?;
+        return Ok(());
+    }
+    for (i, part) in parts.iter().enumerate() {
+        out.write(&if i.is_multiple_of(2) {
+            part.clone()
+        } else {
+            format!("<code>{part}</code>")
+        })?;
+    }
+    Ok(())
 }
 
 /// What stands on a page that could not be made.
