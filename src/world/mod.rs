@@ -3,5 +3,6 @@
 //! `port` holds the traits at the level of intent, `facts` what a cluster tells about the workload. `sim` is a
 //! model with a virtual clock; `cluster` and `lab` are real.
 
+pub mod cluster;
 pub mod facts;
 pub mod port;

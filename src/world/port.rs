@@ -509,7 +509,7 @@ pub struct HttpRequest {
 }
 
 /// Which connection a request goes over.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ConnectionUse {
     /// A new one, closed afterwards.
     New,

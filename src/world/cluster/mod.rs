@@ -1,0 +1,11 @@
+//! The world for real: Kubernetes by its API, hosts by SSH, HAProxy by its socket and log, requests over HTTP.
+//!
+//! The only room that names kube, openssh and hyper's client. Every foreign error is mapped once to a
+//! [`WorldError`](super::port::WorldError) that says what may be concluded and what to do about it.
+
+mod clock;
+pub mod http;
+mod tls;
+
+pub use clock::SystemClock;
+pub use tls::install_provider;
