@@ -96,30 +96,31 @@ impl Document {
             error,
         })?;
         let mut gaps = Vec::new();
-        let events = match fs::read_to_string(folder.join("timeline.jsonl")) {
-            Ok(text) => timeline(&text, &mut gaps),
+        let mut result = |name: &str, what: &str| match fs::read_to_string(folder.join(name)) {
+            Ok(text) => Some(text),
             Err(error) => {
-                gaps.push(format!(
-                    "timeline.jsonl could not be read ({error}): no events are shown"
-                ));
-                Vec::new()
+                let how = if error.kind() == io::ErrorKind::NotFound {
+                    "is missing".to_owned()
+                } else {
+                    format!("cannot be read ({error})")
+                };
+                gaps.push(format!("{name} {how}: no {what} are shown"));
+                None
             }
         };
-        let intervals = match fs::read_to_string(folder.join("intervals.json")).map(|t| serde_json::from_str(&t)) {
-            Ok(Ok(file)) => Intervals::from_json(&file),
-            Ok(Err(error)) => {
+        let timeline_text = result("timeline.jsonl", "events");
+        let intervals_text = result("intervals.json", "intervals");
+        let events = timeline(timeline_text.as_deref().unwrap_or_default(), &mut gaps);
+        let intervals = intervals_text
+            .map(|text| serde_json::from_str(&text))
+            .transpose()
+            .unwrap_or_else(|error| {
                 gaps.push(format!(
-                    "intervals.json could not be read ({error}): no intervals are shown"
+                    "intervals.json cannot be read ({error}): no intervals are shown"
                 ));
-                Intervals::default()
-            }
-            Err(error) => {
-                gaps.push(format!(
-                    "intervals.json could not be read ({error}): no intervals are shown"
-                ));
-                Intervals::default()
-            }
-        };
+                None
+            });
+        let intervals = intervals.as_ref().map(Intervals::from_json).unwrap_or_default();
         Ok(Self {
             folder: folder.to_owned(),
             report,

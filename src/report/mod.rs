@@ -103,3 +103,6 @@ fn write_whole(path: &Path, text: &str) -> io::Result<()> {
 pub fn render_junit(documents: &[Document]) -> String {
     junit::render(documents)
 }
+
+#[cfg(test)]
+mod tests;

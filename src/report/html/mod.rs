@@ -57,10 +57,23 @@ pub fn render_index(runs: &[RunEntry]) -> String {
 fn filled(template: &str, values: &Value) -> String {
     let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
+    handlebars.register_escape_fn(escaped);
     handlebars.register_helper("prose", Box::new(prose));
     handlebars.render_template(template, values).unwrap_or_else(|error| {
         format!("<!doctype html><title>gtrun</title><p>{FAILED}: {error}. The verdict is in verdict.json.</p>\n")
     })
+}
+
+/// Text of the evidence in a page: no markup, and a control character shown instead of obeyed.
+fn escaped(text: &str) -> String {
+    let visible = |c: char| {
+        if c.is_control() && c != '\n' {
+            c.escape_default().to_string()
+        } else {
+            c.to_string()
+        }
+    };
+    handlebars::html_escape(&text.chars().map(visible).collect::<String>())
 }
 
 /// `{{prose text}}`: a sentence with what stands in backticks as code, all of it escaped.
@@ -75,7 +88,7 @@ fn prose(
         .param(0)
         .and_then(|given| given.value().as_str())
         .unwrap_or_default();
-    let parts: Vec<String> = text.split('`').map(handlebars::html_escape).collect();
+    let parts: Vec<String> = text.split('`').map(escaped).collect();
     // An odd number of backticks marks nothing up.
     if parts.len().is_multiple_of(2) {
         out.write(&parts.join("`"))?;
@@ -233,7 +246,10 @@ fn load(load: &LoadFinding, origin: Option<Instant>) -> Value {
     facts.extend(listed("By outcome", &load.by_outcome));
     facts.extend(listed("By cause", &load.by_cause));
     if load.hidden > 0 {
-        facts.push(format!("{} more that the load's own file hides", load.hidden));
+        facts.push(format!(
+            "Hidden from the load's own file, found in other sources: {}",
+            count(load.hidden, "request")
+        ));
     }
     if !load.latency_s.is_empty() {
         let parts: Vec<String> = load

@@ -168,8 +168,8 @@ fn load_lines(sheet: &mut Sheet, load: &LoadFinding) {
     lines.extend(listed("by cause", &load.by_cause));
     if load.hidden > 0 {
         lines.push(format!(
-            "{} that the load's own file hides",
-            count(load.hidden, "more loss")
+            "hidden from the load's own file, found in other sources: {}",
+            count(load.hidden, "request")
         ));
     }
     if !load.latency_s.is_empty() {
@@ -203,6 +203,10 @@ fn load_lines(sheet: &mut Sheet, load: &LoadFinding) {
 
 fn order(sheet: &mut Sheet, document: &Document) {
     let order = &document.report.order;
+    let nothing_ran = matches!(document.report.verdict, Some(RunVerdict::Invalid | RunVerdict::Skipped));
+    if nothing_ran && document.events.is_empty() {
+        return;
+    }
     // An assertion that says the same has already said it.
     if document
         .report
