@@ -2,8 +2,9 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use super::{Intervals, TimelineRecord};
+use crate::diagnostic::{SourceMap, Span};
 use crate::time::Instant;
-use crate::verdict::Report;
+use crate::verdict::{Finding, Report};
 
 /// What a report is made of: the result files of one run folder.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +17,8 @@ pub struct Document {
     pub events: Vec<TimelineRecord>,
     /// `intervals.json`.
     pub intervals: Intervals,
+    /// `scenario.yaml` as it was run.
+    pub scenario_text: Option<String>,
     /// The evidence, by name.
     pub files: Vec<EvidenceFile>,
     /// What of the result files could not be read.
@@ -121,8 +124,10 @@ impl Document {
                 None
             });
         let intervals = intervals.as_ref().map(Intervals::from_json).unwrap_or_default();
+        let scenario_text = fs::read_to_string(folder.join("scenario.yaml")).ok();
         Ok(Self {
             folder: folder.to_owned(),
+            scenario_text,
             report,
             events,
             intervals,
@@ -175,6 +180,19 @@ impl Document {
         } else {
             "the first event"
         }
+    }
+
+    /// Where a finding stands in the scenario as it was run: `<folder>/scenario.yaml:9:5`.
+    ///
+    /// Only where the text there is the assertion: what came from an included file is not in the folder's copy, and a
+    /// wrong line would be worse than none.
+    pub fn place(&self, finding: &Finding) -> Option<String> {
+        let text = self.scenario_text.as_ref()?;
+        let (start, end) = finding.span.map(|(start, end)| (start as usize, end as usize))?;
+        (text.get(start..end)? == finding.assert).then_some(())?;
+        let mut sources = SourceMap::default();
+        let file = sources.add(self.folder.join("scenario.yaml").display().to_string(), text);
+        Some(sources.place(Span::new(file, start, end)))
     }
 
     /// Every warning: the verdict's, then what of the results could not be read.

@@ -71,11 +71,11 @@ fn assertions(sheet: &mut Sheet, document: &Document) {
         6
     };
     for finding in &document.report.assertions {
-        assertion(sheet, finding, column);
+        assertion(sheet, document, finding, column);
     }
 }
 
-fn assertion(sheet: &mut Sheet, finding: &Finding, column: usize) {
+fn assertion(sheet: &mut Sheet, document: &Document, finding: &Finding, column: usize) {
     let mut head = finding.assert.clone();
     if let Some(name) = &finding.name {
         head = format!("{name}: {head}");
@@ -101,6 +101,11 @@ fn assertion(sheet: &mut Sheet, finding: &Finding, column: usize) {
     }
     if let Some(reason) = &finding.reason {
         sheet.indented(column, &format!("undecided because: {reason}"));
+    }
+    if finding.verdict != Outcome::Pass
+        && let Some(place) = document.place(finding)
+    {
+        sheet.faint(column, &format!("at {place}"));
     }
 }
 
