@@ -3,6 +3,10 @@
 //! From [`crate::evidence::Evidence`] to a [`Timeline`]. It has order and no opinion.
 
 pub mod clocks;
+pub mod connection;
+pub mod event;
+pub mod gap;
+pub mod interval;
 pub mod message;
 pub mod request;
 pub mod sampling;
@@ -76,7 +80,7 @@ impl<'e> Timeline<'e> {
         let stop = Stop::of(self.evidence, &self.site, &self.clocks, &server);
         let after: Vec<Sighting> = stop.known().copied().collect();
         let down = server::down_after(self.evidence, &self.site, self.haproxy_log, &self.clocks, &server, &after);
-        let zero = zero::of(self, &server, &stop);
+        let zero = zero::of(self, &server);
         Target { server, stop, down, zero }
     }
 }

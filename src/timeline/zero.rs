@@ -5,7 +5,6 @@ use super::clocks::Sighting;
 use super::message;
 use super::sampling;
 use super::server;
-use super::stop::Stop;
 use crate::evidence::Evidence;
 use crate::evidence::envoy_stats::{GaugeSample, Reading};
 use crate::evidence::haproxy_csv::StatKind;
@@ -99,6 +98,14 @@ impl GaugeNames {
         Self { ingress: (ingress.len() == 1).then(|| ingress[0].clone()), app, checks, ambiguous }
     }
 
+    /// Requests between load balancer and proxy, and between proxy and application, without health checks.
+    pub fn counts(&self, values: &std::collections::BTreeMap<std::sync::Arc<str>, u64>) -> (Option<u64>, Option<u64>) {
+        let checks: u64 = self.checks.iter().filter_map(|n| values.get(n.as_str())).sum();
+        let downstream = self.ingress.as_ref().and_then(|n| values.get(n.as_str())).map(|n| n.saturating_sub(checks));
+        let app: Vec<u64> = self.app.iter().filter_map(|n| values.get(n.as_str()).copied()).collect();
+        (downstream, (!app.is_empty()).then(|| app.iter().sum()))
+    }
+
     /// What a reply says.
     pub fn judge(&self, reading: &Reading) -> InFlight {
         let Reading::Values(values) = reading else { return InFlight::Unknown };
@@ -145,7 +152,7 @@ fn settled(samples: &[(Bracket, InFlight)]) -> Option<Bracket> {
 }
 
 /// The settled zero of a server's pod.
-pub fn of(timeline: &Timeline<'_>, server: &str, stop: &Stop) -> ActiveZero {
+pub fn of(timeline: &Timeline<'_>, server: &str) -> ActiveZero {
     let evidence = timeline.evidence;
     let mut zero = ActiveZero::default();
     let quiet = no_sessions_after(timeline, server);
@@ -187,8 +194,31 @@ pub fn of(timeline: &Timeline<'_>, server: &str, stop: &Stop) -> ActiveZero {
             access_log(timeline, server, envoy, &mut zero);
         }
     }
-    let _ = stop;
     zero
+}
+
+/// The first zero after the drain began, as the gauges or the workload's own polls show it.
+pub fn first_after_drain(timeline: &Timeline<'_>, target: &super::Target) -> Option<Sighting> {
+    let drain = target.stop.drain.first()?;
+    for pod in timeline.site.pods_of(&target.server) {
+        for series in pod.stats.iter().map(|i| &timeline.evidence.envoy_stats[*i]) {
+            let names = GaugeNames::learn(timeline, &series.samples);
+            let brackets = sampling::gauge_brackets(series);
+            let mut before: Option<Bracket> = None;
+            for (sample, at) in series.samples.iter().zip(brackets) {
+                let Some(s) = timeline.clocks.sight(series.file, sample.place.line, at) else { continue };
+                let after = timeline.clocks.gap(drain, &s).surely_positive();
+                if after && names.judge(&sample.reading) == InFlight::Idle {
+                    let lo = before.and_then(|b| b.lo);
+                    return Some(Sighting { at: Bracket { lo, hi: s.at.hi }, ..s });
+                }
+                if names.judge(&sample.reading) == InFlight::Busy {
+                    before = Some(s.at);
+                }
+            }
+        }
+    }
+    None
 }
 
 /// The last end in Envoy's access log: the zero itself when every session of the server has its line there, else

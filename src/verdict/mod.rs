@@ -3,9 +3,19 @@
 //! From a [`crate::timeline::Timeline`] to a [`Report`], the content of `verdict.json`. Nothing here reads a
 //! clock: the same evidence gives the same bytes.
 
+pub mod assertion;
+pub mod attempt;
+pub mod capture;
+pub mod clock;
+pub mod fact;
+pub mod fate;
+pub mod load;
+pub mod order;
+
 use serde::{Deserialize, Serialize};
 
 use crate::time::Bracket;
+use crate::timeline::Timeline;
 
 /// What a claim came to. In a list FAIL outranks INCONCLUSIVE, which outranks PASS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -324,4 +334,49 @@ pub struct ClockFinding {
     pub ties: u64,
     /// *clocks disagree*, *foreign*: what is wrong with it.
     pub trouble: Option<String>,
+}
+
+/// What the evidence of a folder says, before any assertion is evaluated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Account {
+    /// Single requests.
+    pub requests: Vec<RequestFinding>,
+    /// Loads.
+    pub loads: Vec<LoadFinding>,
+    /// The order over all targets.
+    pub order: OrderFinding,
+    /// The order by target, with its gap.
+    pub by_target: Vec<(String, order::TargetOrder)>,
+    /// The clocks.
+    pub clocks: Vec<ClockFinding>,
+    /// What a reader must know.
+    pub warnings: Vec<String>,
+}
+
+impl Account {
+    /// Judges fates, orders and loads.
+    pub fn of(timeline: &Timeline<'_>) -> Self {
+        let mut warnings = Vec::new();
+        let requests: Vec<RequestFinding> =
+            timeline.requests.single.iter().map(|r| fate::of(timeline, r, &mut warnings)).collect();
+        // A request that the load balancer gave up, or that a client did, ends at the pod without being done.
+        let given_up = requests.iter().any(|r| {
+            matches!(r.fate, Fate::Broken | Fate::Lost) || matches!(r.status, Some(502..=504))
+        });
+        let by_target: Vec<(String, order::TargetOrder)> = timeline
+            .targets
+            .iter()
+            .map(|t| (t.server.to_string(), order::of_target(timeline, t, given_up)))
+            .collect();
+        let clocks = clock::findings(timeline);
+        warnings.extend(clock::warnings(timeline));
+        Self {
+            order: order::of_all(&by_target),
+            loads: load::all(timeline),
+            requests,
+            by_target,
+            clocks,
+            warnings,
+        }
+    }
 }

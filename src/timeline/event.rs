@@ -1,0 +1,583 @@
+//! What happened in a run, with everybody who saw it.
+
+use std::sync::Arc;
+
+use super::clocks::Sighting;
+use super::request::{envoy_request, haproxy_request};
+use super::server;
+use super::{Timeline, connection, message, sampling};
+use crate::evidence::envoy_log::EnvoyEvent;
+use crate::evidence::envoy_stats::Reading;
+use crate::evidence::haproxy_csv::StatusClass;
+use crate::evidence::haproxy_log::ServerChange;
+use crate::evidence::hc_log::HcEvent;
+use crate::evidence::pod_watch::WatchChange;
+use crate::evidence::run_folder::CallOutcome;
+use crate::evidence::run_log::RunLogLine;
+use crate::time::{Bracket, Duration};
+
+/// One event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// What happened.
+    pub what: What,
+    /// The server that it is about, where it is about one.
+    pub server: Option<Arc<str>>,
+    /// The pod that it is about, where it is about one.
+    pub pod: Option<String>,
+    /// Who saw it, each on its own clock; never empty.
+    pub sightings: Vec<Sighting>,
+    /// Details by name, for `timeline.jsonl` and event fields.
+    pub details: Vec<(&'static str, serde_json::Value)>,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// A call of gtrun: a step, from sent to acknowledged.
+    Step {
+        /// Step id.
+        id: String,
+        /// Verb.
+        verb: String,
+        /// Outcome.
+        outcome: CallOutcome,
+    },
+    /// The call that told a pod to stop.
+    Delete,
+    /// An FSM transition.
+    Transition {
+        /// State left.
+        from: String,
+        /// State entered.
+        to: String,
+    },
+    /// Envoy was told to drain its listeners.
+    DrainListeners,
+    /// The in-flight count settled at zero.
+    ActiveZero,
+    /// The first zero after the drain began.
+    FirstActiveZero,
+    /// A gauge sample that differs from the one before.
+    ActiveCount,
+    /// The health page first answered with a failure.
+    HealthFail,
+    /// A change of a server's state.
+    Lb(ServerChange),
+    /// A reload of the load balancer.
+    LbReload,
+    /// A reset on a connection of a request whose response was not complete.
+    Rst {
+        /// Step id of the request.
+        request: Option<String>,
+    },
+    /// The load balancer ended a request's connection before the response was whole.
+    Cut {
+        /// Step id of the request.
+        request: String,
+    },
+    /// A request or load was sent.
+    Started {
+        /// Step id.
+        id: String,
+    },
+    /// A request or load was over.
+    Ended {
+        /// Step id.
+        id: String,
+        /// The response was whole; `None` when nobody says.
+        whole: Option<bool>,
+    },
+    /// HTTP/2 GOAWAY came in.
+    Goaway {
+        /// Step id.
+        id: String,
+    },
+    /// SIGTERM in a container.
+    Sigterm {
+        /// `hc`, `sidecar`, `app`, or the container's name.
+        container: String,
+    },
+    /// A container ended.
+    ContainerExit {
+        /// `hc`, `sidecar`, `app`, or the container's name.
+        container: String,
+    },
+    /// A pod has a deletion timestamp.
+    PodTerminating,
+    /// A pod is gone from the API.
+    PodGone,
+    /// A pod became Ready.
+    PodReady,
+    /// A pod is no longer Ready.
+    NotReady,
+    /// A pod left the EndpointSlice.
+    EndpointRemoved,
+    /// A rollout began.
+    RolloutStarted,
+    /// A rollout is over.
+    RolloutFinished,
+    /// A `mark` step.
+    Mark {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl What {
+    /// Name on disk; those of the old harness are kept.
+    pub fn name_on_disk(&self) -> &'static str {
+        match self {
+            Self::Step { .. } => "step",
+            Self::Delete => "pod_delete",
+            Self::Transition { .. } => "hc_state",
+            Self::DrainListeners => "envoy_drain_listeners",
+            Self::ActiveZero => "active_zero",
+            Self::FirstActiveZero => "first_active_zero",
+            Self::ActiveCount => "envoy_active_count",
+            Self::HealthFail => "health_fail",
+            Self::Lb(ServerChange::Down | ServerChange::DownByTracking) => "haproxy_backend_down",
+            Self::Lb(_) => "haproxy_state",
+            Self::LbReload => "haproxy_reload",
+            Self::Rst { .. } => "tcp_rst",
+            Self::Cut { .. } => "request_cut",
+            Self::Started { .. } => "request_started",
+            Self::Ended { .. } => "request_ended",
+            Self::Goaway { .. } => "http2_goaway",
+            Self::Sigterm { .. } => "sigterm",
+            Self::ContainerExit { .. } => "container_exit",
+            Self::PodTerminating => "pod_terminating",
+            Self::PodGone => "pod_gone",
+            Self::PodReady => "pod_ready",
+            Self::NotReady => "not_ready",
+            Self::EndpointRemoved => "endpoint_removed",
+            Self::RolloutStarted => "rollout_started",
+            Self::RolloutFinished => "rollout_finished",
+            Self::Mark { .. } => "mark",
+        }
+    }
+}
+
+/// Collects events while the sources are walked.
+struct Builder<'t, 'e> {
+    timeline: &'t Timeline<'e>,
+    events: Vec<Event>,
+}
+
+/// All events of a run.
+pub fn all(timeline: &Timeline<'_>) -> Vec<Event> {
+    let mut b = Builder { timeline, events: Vec::new() };
+    b.calls();
+    b.run_log();
+    b.fsm();
+    b.envoy();
+    b.gauges();
+    b.servers();
+    b.targets();
+    b.requests();
+    b.watches();
+    b.events
+}
+
+impl<'e> Builder<'_, 'e> {
+    fn add(&mut self, what: What, sightings: impl IntoIterator<Item = Sighting>) -> Option<&mut Event> {
+        let sightings: Vec<Sighting> = sightings.into_iter().collect();
+        if sightings.is_empty() {
+            return None;
+        }
+        self.events.push(Event { what, server: None, pod: None, sightings, details: Vec::new() });
+        self.events.last_mut()
+    }
+
+    fn calls(&mut self) {
+        let Some(clock) = self.timeline.clocks.named("gtrun") else { return };
+        for call in &self.timeline.evidence.own_calls {
+            let file = crate::evidence::FileId(0);
+            let sent = call.sent - Duration::from_nanos(1);
+            let s = Sighting { clock, at: Bracket { lo: Some(sent), hi: call.received }, file, line: 0 };
+            let deletes = matches!(call.verb.as_str(), "delete_pod" | "evict_pod");
+            if deletes && call.outcome == CallOutcome::Ok
+                && let Some(e) = self.add(What::Delete, [s])
+            {
+                e.pod.clone_from(&call.pod);
+                e.server = call.server.as_deref().map(Arc::from);
+                e.details.push(("pod", call.pod.clone().into()));
+            }
+            if call.verb == "rollout_restart" {
+                self.add(What::RolloutStarted, [s]);
+            }
+            if call.verb == "mark" {
+                let name = call.results.get("name").and_then(|v| v.as_str()).unwrap_or(&call.step).to_owned();
+                self.add(What::Mark { name }, [s]);
+            }
+            self.add(
+                What::Step { id: call.step.clone(), verb: call.verb.clone(), outcome: call.outcome },
+                [s],
+            );
+        }
+    }
+
+    fn run_log(&mut self) {
+        let Some(log) = &self.timeline.evidence.run_log else { return };
+        for entry in &log.entries {
+            let Some(s) = self.timeline.clocks.sight(entry.place.file, entry.place.line, entry.at) else { continue };
+            match &entry.what {
+                RunLogLine::DeletePod { pod, .. } if self.timeline.evidence.own_calls.is_empty() => {
+                    let server = self.timeline.site.server(pod).map(|i| Arc::clone(&self.timeline.site.servers[i].name));
+                    if let Some(e) = self.add(What::Delete, [s]) {
+                        e.pod = Some(pod.clone());
+                        e.server = server;
+                        e.details.push(("pod", pod.clone().into()));
+                    }
+                }
+                RunLogLine::RolloutRestart => {
+                    self.add(What::RolloutStarted, [s]);
+                }
+                RunLogLine::RolloutFinished => {
+                    self.add(What::RolloutFinished, [s]);
+                }
+                // The script saw it some time after it happened.
+                RunLogLine::PodGone { pod } if self.timeline.evidence.watches.is_empty() => {
+                    let late = Sighting { at: Bracket { lo: None, hi: s.at.hi }, ..s };
+                    if let Some(e) = self.add(What::PodGone, [late]) {
+                        e.pod.clone_from(pod);
+                    }
+                }
+                RunLogLine::DeletePod { .. }
+                | RunLogLine::PodGone { .. }
+                | RunLogLine::RequestStarted { .. }
+                | RunLogLine::RequestFinished { .. }
+                | RunLogLine::HaproxyReload
+                | RunLogLine::Sigterm { .. }
+                | RunLogLine::Summary { .. }
+                | RunLogLine::Other(_) => {}
+            }
+        }
+    }
+
+    fn fsm(&mut self) {
+        for pod in &self.timeline.site.pods {
+            let Some(hc) = pod.hc.map(|i| &self.timeline.evidence.hc_logs[i]) else { continue };
+            if !self.timeline.clocks.belongs(hc.file) {
+                continue;
+            }
+            let mut failed = false;
+            for line in &hc.lines {
+                let Some(s) = self.timeline.clocks.sight(hc.file, line.place.line, line.at) else { continue };
+                let added = match &line.what {
+                    HcEvent::Transition { from, to } => {
+                        let details = [("from", from.clone().into()), ("to", to.clone().into())];
+                        let e = self.add(What::Transition { from: from.clone(), to: to.clone() }, [s]);
+                        e.map(|e| {
+                            e.details.extend(details);
+                            e
+                        })
+                    }
+                    HcEvent::Health { to, .. } if *to >= 400 && !failed => {
+                        failed = true;
+                        let to = *to;
+                        self.add(What::HealthFail, [s]).map(|e| {
+                            e.details.push(("status", to.into()));
+                            e
+                        })
+                    }
+                    HcEvent::DrainListeners { .. } => self.add(What::DrainListeners, [s]),
+                    HcEvent::Sigterm => self.add(What::Sigterm { container: "hc".to_owned() }, [s]),
+                    HcEvent::Health { .. }
+                    | HcEvent::Start { .. }
+                    | HcEvent::Poll { .. }
+                    | HcEvent::DrainTimeout
+                    | HcEvent::PreStop { .. }
+                    | HcEvent::Exiting
+                    | HcEvent::AgentActive { .. }
+                    | HcEvent::Other(_) => None,
+                };
+                if let Some(e) = added {
+                    e.server.clone_from(&pod.server);
+                    e.pod.clone_from(&pod.name);
+                }
+            }
+        }
+    }
+
+    fn envoy(&mut self) {
+        for pod in &self.timeline.site.pods {
+            let Some(log) = pod.envoy.map(|i| &self.timeline.evidence.envoy_logs[i]) else { continue };
+            for line in &log.lines {
+                let Some(s) = self.timeline.clocks.sight(log.file, line.place.line, line.at) else { continue };
+                let container = "sidecar".to_owned();
+                let added = match line.what {
+                    EnvoyEvent::Sigterm => self.add(What::Sigterm { container }, [s]),
+                    EnvoyEvent::Exiting => self.add(What::ContainerExit { container }, [s]),
+                    EnvoyEvent::Started | EnvoyEvent::AgentDrain | EnvoyEvent::AgentActive(_) => None,
+                };
+                if let Some(e) = added {
+                    e.server.clone_from(&pod.server);
+                    e.pod.clone_from(&pod.name);
+                }
+            }
+        }
+    }
+
+    /// Gauge samples that differ from the one before, the first included.
+    fn gauges(&mut self) {
+        for pod in &self.timeline.site.pods {
+            for series in pod.stats.iter().map(|i| &self.timeline.evidence.envoy_stats[*i]) {
+                let names = super::zero::GaugeNames::learn(self.timeline, &series.samples);
+                let brackets = sampling::gauge_brackets(series);
+                let mut before = None;
+                for (sample, at) in series.samples.iter().zip(brackets) {
+                    let Reading::Values(values) = &sample.reading else { continue };
+                    let now = names.counts(values);
+                    if before == Some(now) {
+                        continue;
+                    }
+                    before = Some(now);
+                    let Some(s) = self.timeline.clocks.sight(series.file, sample.place.line, at) else { continue };
+                    if let Some(e) = self.add(What::ActiveCount, [s]) {
+                        e.server.clone_from(&pod.server);
+                        e.pod.clone_from(&pod.name);
+                        e.details.push(("downstream", now.0.into()));
+                        e.details.push(("upstream", now.1.into()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn servers(&mut self) {
+        let timeline = self.timeline;
+        for s in &timeline.site.servers {
+            let logged = server::logged_changes(timeline.evidence, &timeline.site, timeline.haproxy_log, &s.name);
+            let has_log = !logged.is_empty();
+            for (_, line, state) in logged {
+                let lo = line.at.lo.map(|t| t - server::DOWN_BEFORE_ITS_LINE);
+                let sight = timeline.clocks.sight(line.place.file, line.place.line, Bracket { lo, hi: line.at.hi });
+                if let Some(e) = self.add(What::Lb(state.to), sight) {
+                    e.server = Some(Arc::clone(&s.name));
+                    e.details.push(("svname", s.name.to_string().into()));
+                    if let Some(n) = state.sessions {
+                        e.details.push(("sessions", n.into()));
+                    }
+                    if let Some(reason) = &state.reason {
+                        e.details.push(("reason", reason.clone().into()));
+                    }
+                }
+            }
+            if has_log {
+                continue;
+            }
+            let points = server::stat_points(timeline.evidence, &timeline.site, &s.name);
+            for (a, b) in server::pairs(&points) {
+                let (Some(x), Some(y)) = (a.row, b.row) else { continue };
+                let Some(to) = sampled_change(x.status.class, y.status.class) else { continue };
+                let at = Bracket { lo: a.at.lo, hi: b.at.hi };
+                let sight = timeline.clocks.sight(b.file, b.line, at);
+                let status = y.status.text.to_string();
+                if let Some(e) = self.add(What::Lb(to), sight) {
+                    e.server = Some(Arc::clone(&s.name));
+                    e.details.push(("svname", s.name.to_string().into()));
+                    e.details.push(("status", status.into()));
+                }
+            }
+        }
+        for s in timeline.reloads.clone() {
+            self.add(What::LbReload, [s]);
+        }
+    }
+
+    fn targets(&mut self) {
+        for target in &self.timeline.targets {
+            // The target's DOWN was told by several sources: one event with all of them.
+            if let Some(down) = &target.down {
+                let twin = self.events.iter_mut().find(|e| {
+                    matches!(e.what, What::Lb(ServerChange::Down))
+                        && e.server.as_ref() == Some(&target.server)
+                        && e.sightings.iter().any(|s| down.sightings.iter().any(|d| d.file == s.file && d.line == s.line))
+                });
+                if let Some(e) = twin {
+                    e.sightings.clone_from(&down.sightings);
+                }
+            }
+            if target.zero.seen {
+                let server = Arc::clone(&target.server);
+                if let Some(e) = self.add(What::ActiveZero, target.zero.sightings.iter().copied()) {
+                    e.server = Some(server);
+                }
+            }
+            let server = Arc::clone(&target.server);
+            if let Some(first) = super::zero::first_after_drain(self.timeline, target)
+                && let Some(e) = self.add(What::FirstActiveZero, [first])
+            {
+                e.server = Some(server);
+            }
+        }
+    }
+
+    fn requests(&mut self) {
+        let timeline = self.timeline;
+        for request in &timeline.requests.single {
+            let (mut sent, mut over) = message::client_moments(timeline.evidence, request, &timeline.clocks);
+            let client = request.client.map(|i| &timeline.evidence.clients[i]);
+            if sent.is_empty() || over.is_empty() {
+                // The client's record has no times: HAProxy's line of its connection bounds them.
+                for attempt in &request.attempts {
+                    let Some((at, (line, h))) = attempt.haproxy.and_then(|at| Some((at, haproxy_request(timeline.evidence, at)?))) else { continue };
+                    let file = timeline.evidence.haproxy_logs[at.0].file;
+                    sent.extend(timeline.clocks.sight(file, line.place.line, h.accepted));
+                    over.extend(timeline.clocks.sight(file, line.place.line, message::haproxy_end(line.at, h)));
+                }
+            }
+            let id = request.id.clone();
+            if let Some(e) = self.add(What::Started { id: id.clone() }, sent) {
+                e.details.push(("id", id.clone().into()));
+                if let Some(path) = &request.path {
+                    e.details.push(("path", path.clone().into()));
+                }
+            }
+            let whole = client.and_then(|c| c.outcome.whole());
+            if let Some(e) = self.add(What::Ended { id: id.clone(), whole }, over) {
+                e.details.push(("id", id.clone().into()));
+                if let Some(c) = client {
+                    e.details.push(("status", c.status.into()));
+                    e.details.push(("outcome", serde_json::to_value(c.outcome).unwrap_or_default()));
+                }
+            }
+            if let Some(c) = client
+                && let Some(g) = c.goaway
+            {
+                let s = timeline.clocks.sight(c.place.file, c.place.line, g);
+                self.add(What::Goaway { id: id.clone() }, s);
+            }
+            self.packets(&id, &request.attempts);
+        }
+        for (load, finding) in timeline.evidence.loads.iter().zip(&timeline.requests.load) {
+            let _ = finding;
+            let sight = |r: &crate::evidence::load::LoadRequest, at| timeline.clocks.sight(load.file, r.place.line, at);
+            let first = load.requests.iter().min_by_key(|r| r.started.lo).and_then(|r| sight(r, r.started));
+            let last = load.requests.iter().max_by_key(|r| r.ended.hi).and_then(|r| sight(r, r.ended));
+            self.add(What::Started { id: load.id.clone() }, first);
+            self.add(What::Ended { id: load.id.clone(), whole: Some(true) }, last);
+        }
+    }
+
+    /// Resets and cuts on the connections of a request, while its response was not complete.
+    fn packets(&mut self, id: &str, attempts: &[super::request::Attempt]) {
+        let timeline = self.timeline;
+        for attempt in attempts {
+            let port = attempt
+                .envoy
+                .and_then(|at| envoy_request(timeline.evidence, at)?.downstream)
+                .or_else(|| attempt.haproxy.and_then(|at| haproxy_request(timeline.evidence, at)?.1.backend_source))
+                .map(|e| e.port());
+            let mut cut = Vec::new();
+            for c in port.map(|p| connection::of_port(timeline, p)).unwrap_or_default() {
+                let whole_at = connection::response_whole_at(timeline, attempt);
+                if let Some(rst) = c.first_reset()
+                    && c.response_was_incomplete(timeline, rst, &whole_at)
+                    && let Some(s) = timeline.clocks.sight(c.file, rst.place.line, rst.at)
+                    && let Some(e) = self.add(What::Rst { request: Some(id.to_owned()) }, [s])
+                {
+                    e.details.push(("host", c.host.clone().into()));
+                    e.details.push(("sender", c.sender(rst).into()));
+                }
+                if let Some(close) = c.first_close()
+                    && c.sender(close) == "lb"
+                    && c.response_was_incomplete(timeline, close, &whole_at)
+                {
+                    cut.extend(timeline.clocks.sight(c.file, close.place.line, close.at));
+                }
+            }
+            if let Some((at, (line, h))) = attempt.haproxy.and_then(|at| Some((at, haproxy_request(timeline.evidence, at)?)))
+                && h.termination.cut_by_down()
+            {
+                let file = timeline.evidence.haproxy_logs[at.0].file;
+                cut.extend(timeline.clocks.sight(file, line.place.line, message::haproxy_end(line.at, h)));
+            }
+            if let Some(e) = self.add(What::Cut { request: id.to_owned() }, cut) {
+                e.details.push(("id", id.to_owned().into()));
+            }
+        }
+    }
+
+    fn watches(&mut self) {
+        let timeline = self.timeline;
+        for watch in timeline.evidence.watches.iter().filter(|w| timeline.clocks.belongs(w.file)) {
+            let mut terminating = std::collections::BTreeSet::new();
+            let mut ready: std::collections::BTreeMap<String, bool> = std::collections::BTreeMap::new();
+            let mut in_slice: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
+            let mut ended = std::collections::BTreeSet::new();
+            for event in &watch.events {
+                let at = Bracket { lo: event.last_contact, hi: Some(event.arrival) };
+                let Some(s) = timeline.clocks.sight(watch.file, event.place.line, at) else { continue };
+                match &event.what {
+                    WatchChange::Pod(pod) => {
+                        let mut found = Vec::new();
+                        if pod.deletion.is_some() && terminating.insert(pod.uid.clone()) {
+                            found.push((What::PodTerminating, None));
+                        }
+                        let is_ready = pod.ready == Some(true);
+                        let was = ready.insert(pod.uid.clone(), is_ready);
+                        if is_ready && was != Some(true) {
+                            found.push((What::PodReady, None));
+                        } else if was == Some(true) && !is_ready {
+                            found.push((What::NotReady, None));
+                        }
+                        for c in &pod.containers {
+                            if let Some(code) = c.exit_code
+                                && ended.insert((pod.uid.clone(), c.name.clone()))
+                            {
+                                found.push((What::ContainerExit { container: c.name.clone() }, Some(code)));
+                            }
+                        }
+                        for (what, code) in found {
+                            if let Some(e) = self.add(what, [s]) {
+                                e.pod = Some(pod.name.clone());
+                                e.details.push(("pod", pod.name.clone().into()));
+                                if let Some(code) = code {
+                                    e.details.push(("code", code.into()));
+                                }
+                            }
+                        }
+                    }
+                    WatchChange::PodDeleted(pod) => {
+                        if let Some(e) = self.add(What::PodGone, [s]) {
+                            e.pod = Some(pod.name.clone());
+                            e.details.push(("pod", pod.name.clone().into()));
+                        }
+                    }
+                    WatchChange::Endpoints(endpoints) => {
+                        let now: std::collections::BTreeMap<String, String> = endpoints
+                            .iter()
+                            .filter_map(|e| Some((e.pod_uid.clone()?, e.pod.clone().unwrap_or_default())))
+                            .collect();
+                        let gone: Vec<String> =
+                            in_slice.iter().filter(|(uid, _)| !now.contains_key(*uid)).map(|(_, name)| name.clone()).collect();
+                        for name in gone {
+                            if let Some(e) = self.add(What::EndpointRemoved, [s]) {
+                                e.pod = Some(name.clone());
+                                e.details.push(("pod", name.into()));
+                            }
+                        }
+                        in_slice = now;
+                    }
+                    WatchChange::Event(_) | WatchChange::Deployment(_) | WatchChange::Gap(_) => {}
+                }
+            }
+        }
+    }
+}
+
+/// The change between two sampled states, `None` when they are of one kind.
+fn sampled_change(before: StatusClass, now: StatusClass) -> Option<ServerChange> {
+    let kind = |c: StatusClass| match c {
+        StatusClass::Up | StatusClass::GoingDown | StatusClass::NoCheck => Some(ServerChange::Up),
+        StatusClass::Down | StatusClass::ComingUp => Some(ServerChange::Down),
+        StatusClass::Drain => Some(ServerChange::Drain),
+        StatusClass::Nolb => Some(ServerChange::Stopping),
+        StatusClass::Maint => Some(ServerChange::Maint),
+        StatusClass::NotAServer | StatusClass::Unknown => None,
+    };
+    let (before, now) = (kind(before)?, kind(now)?);
+    (before != now).then_some(now)
+}

@@ -1,0 +1,1 @@
+//! Assertions: three-valued, with margins and reasons.
