@@ -42,6 +42,19 @@ impl Exit {
         }
     }
 
+    /// The exit code that a verdict states; a number that no verdict has is a fault.
+    pub fn of_report(code: i32) -> Self {
+        match code {
+            0 => Self::Success,
+            1 => Self::NothingProved,
+            2 => Self::Failed,
+            3 => Self::Inconclusive,
+            130 => Self::Interrupted,
+            143 => Self::Terminated,
+            _ => Self::Fault,
+        }
+    }
+
     /// The exit of a suite of several runs: the first of fault, interruption, invalid file, wrong use, failed, nothing
     /// proved, inconclusive that is among them. A run that proved nothing never hides a failed one.
     #[must_use]

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
+mod collect;
 mod completions;
 mod diff;
 pub mod exit;
@@ -35,6 +36,8 @@ struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Read the evidence of a run folder, also one made by old scripts, and judge it.
+    Collect(collect::Args),
     /// Print the report of a run, as text or in another format.
     Report(report::Args),
     /// List the runs, the newest first.
@@ -50,6 +53,7 @@ enum Command {
 /// Runs a command. No arm for "anything else": a new variant does not compile until it is dispatched.
 fn dispatch(command: Command) -> Exit {
     match command {
+        Command::Collect(args) => collect::main(args),
         Command::Report(args) => report::main(args),
         Command::List(args) => list::main(args),
         Command::Diff(args) => diff::main(args),

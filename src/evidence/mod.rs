@@ -162,6 +162,8 @@ pub struct Evidence {
     pub clock_exchanges: Vec<clock_exchange::ClockExchange>,
     /// What gtrun itself did to the cluster, from `journal.jsonl` and the step records of `run.jsonl`.
     pub own_calls: Vec<run_folder::OwnCall>,
+    /// `run.json`, in a folder that gtrun made.
+    pub run: Option<run_folder::RunRecord>,
 }
 
 impl Evidence {

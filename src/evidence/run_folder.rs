@@ -52,6 +52,70 @@ pub enum CallOutcome {
     Interrupted,
 }
 
+/// `run.json`: what gtrun itself says of a run; rewritten as it goes on, the last state counts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// `sim`, `lab`, or the name of the cluster's environment.
+    pub environment: String,
+    /// Nothing of it was real.
+    pub simulated: bool,
+    /// When it began, on gtrun's clock.
+    pub started: Instant,
+    /// When its last step was over; `None`: it is still going on, or was killed.
+    pub ended: Option<Instant>,
+    /// `int` or `term`: the signal that ended it.
+    pub interrupted: Option<Signal>,
+    /// Why nothing, or not everything, was carried out.
+    pub stopped: Option<Stopped>,
+    /// What became of the changes that were made; `None`: none was made, or it is not over.
+    pub cleanup: Option<Cleanup>,
+}
+
+/// The signal that ended a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    /// SIGINT.
+    Int,
+    /// SIGTERM.
+    Term,
+}
+
+/// Why nothing, or not everything, was carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stopped {
+    /// What kind.
+    pub kind: StopKind,
+    /// What happened and what to do, for a person.
+    pub message: String,
+}
+
+/// Kinds of an early end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopKind {
+    /// A precondition does not hold, or the environment cannot be measured: nothing was touched.
+    Preflight,
+    /// A step could not be carried out.
+    Step,
+    /// The run's own time limit passed.
+    Timeout,
+    /// A container of the target restarted during the run.
+    Restart,
+    /// The scenario's only subject is a probe that no host can run.
+    Skipped,
+}
+
+/// What became of the changes that were made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cleanup {
+    /// All undone.
+    Done,
+    /// What could not be undone, for a person.
+    Failed(String),
+}
+
 /// How to read a folder.
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {

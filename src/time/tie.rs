@@ -28,7 +28,11 @@ pub struct OffsetBounds {
 
 impl OffsetBounds {
     /// One clock with itself.
-    pub const SAME: Self = Self { min: Some(Duration::ZERO), max: Some(Duration::ZERO), tied: true };
+    pub const SAME: Self = Self {
+        min: Some(Duration::ZERO),
+        max: Some(Duration::ZERO),
+        tied: true,
+    };
 
     /// `max - min`.
     pub fn width(self) -> Option<Duration> {
@@ -64,10 +68,16 @@ impl Envelope {
         self.bounds.sort_by_key(|b| (b.at, b.value));
         let mut keep: Vec<Bound> = Vec::new();
         for b in std::mem::take(&mut self.bounds) {
-            if keep.last().is_some_and(|k| k.value + drift_over(b.at - k.at, drift) <= b.value) {
+            if keep
+                .last()
+                .is_some_and(|k| k.value + drift_over(b.at - k.at, drift) <= b.value)
+            {
                 continue;
             }
-            while keep.last().is_some_and(|k| b.value + drift_over(b.at - k.at, drift) <= k.value) {
+            while keep
+                .last()
+                .is_some_and(|k| b.value + drift_over(b.at - k.at, drift) <= k.value)
+            {
                 keep.pop();
             }
             keep.push(b);
@@ -130,11 +140,10 @@ impl ClockTies {
         }
         // The earlier moment is after x.lo on A and the later one not after y.hi on B, so B - A <= y.hi - x.lo.
         if let (Some(lo), Some(hi)) = (x.lo, y.hi) {
-            self.upper
-                .entry((b, a))
-                .or_default()
-                .bounds
-                .push(Bound { at: hi, value: hi - lo + slack });
+            self.upper.entry((b, a)).or_default().bounds.push(Bound {
+                at: hi,
+                value: hi - lo + slack,
+            });
             self.solved.get_mut().clear();
         }
     }
@@ -166,7 +175,11 @@ impl ClockTies {
 
     /// Number of bounds between the two clocks, both directions.
     pub fn count(&self, a: Clock, b: Clock) -> usize {
-        [(a, b), (b, a)].iter().filter_map(|pair| self.upper.get(pair)).map(|e| e.bounds.len()).sum()
+        [(a, b), (b, a)]
+            .iter()
+            .filter_map(|pair| self.upper.get(pair))
+            .map(|e| e.bounds.len())
+            .sum()
     }
 
     /// How far clock `a` is ahead of clock `b` at about `t`.
@@ -175,7 +188,11 @@ impl ClockTies {
             return OffsetBounds::SAME;
         }
         if self.is_excluded(a) || self.is_excluded(b) {
-            return OffsetBounds { min: None, max: None, tied: false };
+            return OffsetBounds {
+                min: None,
+                max: None,
+                tied: false,
+            };
         }
         let solution = self.solution(t);
         let max = solution[self.index(a, b)];
@@ -183,9 +200,21 @@ impl ClockTies {
         match (min, max) {
             (Some(_), Some(_)) => OffsetBounds { min, max, tied: true },
             // One side is tied: the assumption closes the other only where it does not contradict the tie.
-            (Some(lo), None) => OffsetBounds { min, max: Some(self.max_skew).filter(|s| *s > lo), tied: false },
-            (None, Some(hi)) => OffsetBounds { min: Some(-self.max_skew).filter(|s| *s < hi), max, tied: false },
-            (None, None) => OffsetBounds { min: Some(-self.max_skew), max: Some(self.max_skew), tied: false },
+            (Some(lo), None) => OffsetBounds {
+                min,
+                max: Some(self.max_skew).filter(|s| *s > lo),
+                tied: false,
+            },
+            (None, Some(hi)) => OffsetBounds {
+                min: Some(-self.max_skew).filter(|s| *s < hi),
+                max,
+                tied: false,
+            },
+            (None, None) => OffsetBounds {
+                min: Some(-self.max_skew),
+                max: Some(self.max_skew),
+                tied: false,
+            },
         }
     }
 
@@ -262,7 +291,10 @@ impl ClockTies {
         rounds
             .filter_map(|round| {
                 let next = round.iter().cycle().skip(1);
-                let sum = round.iter().zip(next).try_fold(Duration::ZERO, |sum, (a, b)| Some(sum + bound(*a, *b)?))?;
+                let sum = round
+                    .iter()
+                    .zip(next)
+                    .try_fold(Duration::ZERO, |sum, (a, b)| Some(sum + bound(*a, *b)?))?;
                 (sum < Duration::ZERO).then(|| Contradiction {
                     clocks: round.iter().map(|i| Clock(*i as u16)).collect(),
                     size: -sum,
@@ -273,9 +305,12 @@ impl ClockTies {
 
     /// Bounds of `y - x`, each moment read on its own clock. `None` on a side that nothing bounds.
     pub fn gap(&self, x: (Clock, Bracket), y: (Clock, Bracket)) -> Gap {
-        let Some(t) = x.1.hi.or(x.1.lo).or(y.1.hi).or(y.1.lo) else { return Gap::UNKNOWN };
+        let Some(t) = x.1.hi.or(x.1.lo).or(y.1.hi).or(y.1.lo) else {
+            return Gap::UNKNOWN;
+        };
         let ahead = self.offset(x.0, y.0, t);
-        let sum = |end: Option<Instant>, start: Option<Instant>, offset: Option<Duration>| Some(end? - start? + offset?);
+        let sum =
+            |end: Option<Instant>, start: Option<Instant>, offset: Option<Duration>| Some(end? - start? + offset?);
         Gap {
             min: sum(y.1.lo, x.1.hi, ahead.min),
             max: sum(y.1.hi, x.1.lo, ahead.max),
@@ -310,7 +345,12 @@ pub struct Gap {
 
 impl Gap {
     /// Nothing is known.
-    pub const UNKNOWN: Self = Self { min: None, max: None, clock_error: None, tied: false };
+    pub const UNKNOWN: Self = Self {
+        min: None,
+        max: None,
+        clock_error: None,
+        tied: false,
+    };
 
     /// `max - min`.
     pub fn width(self) -> Option<Duration> {
@@ -337,7 +377,12 @@ impl Gap {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        Some(Self { min, max, clock_error, tied: self.tied && other.tied })
+        Some(Self {
+            min,
+            max,
+            clock_error,
+            tied: self.tied && other.tied,
+        })
     }
 
     /// The second surely came after the first, or at the same moment.
@@ -372,7 +417,10 @@ mod tests {
     fn untied_clocks_differ_by_the_assumption() {
         let ties = ClockTies::new(2, Duration::from_secs(1), 0.0);
         let o = ties.offset(A, B, at(0));
-        assert_eq!((o.min, o.max, o.tied), (Some(Duration::from_secs(-1)), Some(Duration::from_secs(1)), false));
+        assert_eq!(
+            (o.min, o.max, o.tied),
+            (Some(Duration::from_secs(-1)), Some(Duration::from_secs(1)), false)
+        );
     }
 
     #[test]
@@ -383,7 +431,10 @@ mod tests {
         ties.before((B, point(3010)), (A, point(13)), Duration::ZERO);
         let o = ties.offset(B, A, at(0));
         assert!(o.tied);
-        assert!(o.min <= Some(Duration::from_secs(3)) && Some(Duration::from_secs(3)) <= o.max, "{o:?}");
+        assert!(
+            o.min <= Some(Duration::from_secs(3)) && Some(Duration::from_secs(3)) <= o.max,
+            "{o:?}"
+        );
         assert!(o.width().expect("both sides") < Duration::from_millis(8), "{o:?}");
     }
 
@@ -393,7 +444,10 @@ mod tests {
         ties.same((A, point(0)), (B, point(100)), Duration::ZERO);
         ties.same((B, point(200)), (C, point(500)), Duration::ZERO);
         let o = ties.offset(C, A, at(0));
-        assert!(o.tied && o.min > Some(Duration::from_millis(390)) && o.max < Some(Duration::from_millis(410)), "{o:?}");
+        assert!(
+            o.tied && o.min > Some(Duration::from_millis(390)) && o.max < Some(Duration::from_millis(410)),
+            "{o:?}"
+        );
     }
 
     #[test]

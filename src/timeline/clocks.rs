@@ -71,7 +71,9 @@ impl Clocks {
         clocks.find_zones(evidence, requests);
         let found = message::all(evidence, site, requests, log, &clocks);
         for m in &found {
-            clocks.ties.before((m.earlier.clock, m.earlier.at), (m.later.clock, m.later.at), m.slack);
+            clocks
+                .ties
+                .before((m.earlier.clock, m.earlier.at), (m.later.clock, m.later.at), m.slack);
             let key = ordered(m.earlier.clock, m.later.clock);
             *clocks.counts.entry(key).or_default() += 1;
         }
@@ -150,12 +152,22 @@ impl Clocks {
             return None;
         }
         let at = at.shifted(-self.zone_shift[file.0 as usize]);
-        Some(Sighting { clock: self.of(file)?, at, file, line })
+        Some(Sighting {
+            clock: self.of(file)?,
+            at,
+            file,
+            line,
+        })
     }
 
     /// A moment on gtrun's clock (or the old script's), for an arrival.
     pub fn sight_arrival(&self, file: FileId, line: u32, at: Bracket) -> Option<Sighting> {
-        Some(Sighting { clock: self.arrival()?, at, file, line })
+        Some(Sighting {
+            clock: self.arrival()?,
+            at,
+            file,
+            line,
+        })
     }
 
     /// Bounds of `y - x`.
@@ -221,7 +233,9 @@ impl Clocks {
             for (i, clock) in c.clocks.iter().enumerate() {
                 let with = c.clocks[(i + 1) % c.clocks.len()];
                 let with = self.name(with).to_owned();
-                self.trouble.entry(*clock).or_insert(Trouble::Disagrees { with, by: c.size });
+                self.trouble
+                    .entry(*clock)
+                    .or_insert(Trouble::Disagrees { with, by: c.size });
                 self.ties.exclude(*clock);
             }
         }
@@ -238,13 +252,21 @@ impl Clocks {
     /// requests' time as that set tells it, is of another run.
     fn find_foreign(&mut self, evidence: &Evidence, requests: &Requests) {
         let home = self.largest_component();
-        let Some(window) = self.request_window(evidence, requests, &home) else { return };
+        let Some(window) = self.request_window(evidence, requests, &home) else {
+            return;
+        };
         for clock in self.all().collect::<Vec<_>>() {
             if home.contains(&clock) || self.trouble.contains_key(&clock) {
                 continue;
             }
-            let spans = evidence.files.iter().enumerate().filter(|(i, _)| self.of_file[*i] == Some(clock));
-            let spans: Vec<Bracket> = spans.filter_map(|(i, _)| message::span(evidence, FileId(i as u32))).collect();
+            let spans = evidence
+                .files
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| self.of_file[*i] == Some(clock));
+            let spans: Vec<Bracket> = spans
+                .filter_map(|(i, _)| message::span(evidence, FileId(i as u32)))
+                .collect();
             if spans.is_empty() {
                 continue;
             }
@@ -253,7 +275,9 @@ impl Clocks {
                 (Some(a), Some(b)) => a <= b + self.max_skew(),
                 _ => true,
             };
-            let covers = spans.iter().any(|s| reaches(window.lo, s.hi) && reaches(s.lo, window.hi));
+            let covers = spans
+                .iter()
+                .any(|s| reaches(window.lo, s.hi) && reaches(s.lo, window.hi));
             if !covers {
                 self.trouble.insert(clock, Trouble::Foreign);
                 self.ties.exclude(clock);
@@ -269,7 +293,11 @@ impl Clocks {
             let mut component = BTreeSet::from([first]);
             let mut queue = vec![first];
             while let Some(c) = queue.pop() {
-                let near: Vec<Clock> = left.iter().copied().filter(|d| self.messages_between(c, *d) > 0).collect();
+                let near: Vec<Clock> = left
+                    .iter()
+                    .copied()
+                    .filter(|d| self.messages_between(c, *d) > 0)
+                    .collect();
                 for d in near {
                     left.remove(&d);
                     component.insert(d);
@@ -297,15 +325,31 @@ impl Clocks {
     /// Clocks whose messages put them further off than what is assumed of untied clocks.
     fn find_far_off(&mut self) {
         let home = self.largest_component();
-        let Some(reference) = self.reference_among(&home) else { return };
+        let Some(reference) = self.reference_among(&home) else {
+            return;
+        };
         for clock in home {
-            let Some(t) = self.messages.iter().find(|m| m.later.clock == clock || m.earlier.clock == clock) else { continue };
+            let Some(t) = self
+                .messages
+                .iter()
+                .find(|m| m.later.clock == clock || m.earlier.clock == clock)
+            else {
+                continue;
+            };
             let Some(t) = t.later.at.hi else { continue };
             let o = self.ties.offset(clock, reference, t);
-            let (Some(min), Some(max)) = (o.min, o.max) else { continue };
+            let (Some(min), Some(max)) = (o.min, o.max) else {
+                continue;
+            };
             if (min > self.max_skew() || max < -self.max_skew()) && !self.trouble.contains_key(&clock) {
                 let with = self.name(reference).to_owned();
-                self.trouble.insert(clock, Trouble::Off { with, offset: (min, max) });
+                self.trouble.insert(
+                    clock,
+                    Trouble::Off {
+                        with,
+                        offset: (min, max),
+                    },
+                );
             }
         }
     }
@@ -321,8 +365,13 @@ impl Clocks {
         if let Some(c) = self.named("gtrun").filter(|c| !self.ties.is_excluded(*c)) {
             return Some(c);
         }
-        let order =
-            [SourceKind::HaproxyLog, SourceKind::EnvoyLog, SourceKind::HaproxyCsv, SourceKind::EnvoyStats, SourceKind::RunLog];
+        let order = [
+            SourceKind::HaproxyLog,
+            SourceKind::EnvoyLog,
+            SourceKind::HaproxyCsv,
+            SourceKind::EnvoyStats,
+            SourceKind::RunLog,
+        ];
         order
             .iter()
             .flat_map(|kind| evidence.files.iter().enumerate().filter(move |(_, f)| f.kind == *kind))

@@ -27,13 +27,24 @@ pub struct Connection<'e> {
 /// two connections; which one is meant is not guessed.
 pub fn of_port<'e>(timeline: &Timeline<'e>, port: u16) -> Vec<Connection<'e>> {
     let mut found = Vec::new();
-    for capture in timeline.evidence.captures.iter().filter(|c| timeline.clocks.belongs(c.file)) {
+    for capture in timeline
+        .evidence
+        .captures
+        .iter()
+        .filter(|c| timeline.clocks.belongs(c.file))
+    {
         for lb in &timeline.site.lb_addresses {
             let of = |e: &std::net::SocketAddr| e.ip() == *lb && e.port() == port;
             let packets: Vec<&Packet> = capture.packets.iter().filter(|p| of(&p.from) || of(&p.to)).collect();
             let opened = packets.iter().filter(|p| p.flags.syn && !p.flags.ack).count();
             if opened == 1 {
-                found.push(Connection { file: capture.file, host: capture.host.clone(), lb: *lb, port, packets });
+                found.push(Connection {
+                    file: capture.file,
+                    host: capture.host.clone(),
+                    lb: *lb,
+                    port,
+                    packets,
+                });
             }
         }
     }
@@ -53,7 +64,11 @@ impl<'e> Connection<'e> {
 
     /// `lb` or `target`.
     pub fn sender(&self, packet: &Packet) -> &'static str {
-        if packet.from.ip() == self.lb && packet.from.port() == self.port { "lb" } else { "target" }
+        if packet.from.ip() == self.lb && packet.from.port() == self.port {
+            "lb"
+        } else {
+            "target"
+        }
     }
 
     /// The load balancer's packet acknowledges nothing of a response: its relative ack is 1.
@@ -69,7 +84,9 @@ impl<'e> Connection<'e> {
             return true;
         }
         // An idle connection is purged long after a good response: known whole before the packet.
-        let Some(s) = timeline.clocks.sight(self.file, packet.place.line, packet.at) else { return false };
+        let Some(s) = timeline.clocks.sight(self.file, packet.place.line, packet.at) else {
+            return false;
+        };
         !whole_at.is_empty() && whole_at.iter().all(|w| timeline.clocks.gap(&s, w).surely_positive())
     }
 }
@@ -77,16 +94,28 @@ impl<'e> Connection<'e> {
 /// When an attempt's response was whole, by HAProxy and by Envoy; empty when it never was.
 pub fn response_whole_at(timeline: &Timeline<'_>, attempt: &Attempt) -> Vec<Sighting> {
     let mut found = Vec::new();
-    if let Some((at, (line, h))) = attempt.haproxy.and_then(|at| Some((at, haproxy_request(timeline.evidence, at)?)))
+    if let Some((at, (line, h))) = attempt
+        .haproxy
+        .and_then(|at| Some((at, haproxy_request(timeline.evidence, at)?)))
         && h.termination.is_normal()
     {
         let end = super::message::haproxy_end(line.at, h);
-        found.extend(timeline.clocks.sight(timeline.evidence.haproxy_logs[at.0].file, line.place.line, end));
+        found.extend(
+            timeline
+                .clocks
+                .sight(timeline.evidence.haproxy_logs[at.0].file, line.place.line, end),
+        );
     }
-    if let Some((at, e)) = attempt.envoy.and_then(|at| Some((at, envoy_request(timeline.evidence, at)?)))
+    if let Some((at, e)) = attempt
+        .envoy
+        .and_then(|at| Some((at, envoy_request(timeline.evidence, at)?)))
         && e.flags.is_empty()
     {
-        found.extend(timeline.clocks.sight(timeline.evidence.envoy_logs[at.0].file, e.place.line, e.ended));
+        found.extend(
+            timeline
+                .clocks
+                .sight(timeline.evidence.envoy_logs[at.0].file, e.place.line, e.ended),
+        );
     }
     found
 }

@@ -166,7 +166,10 @@ struct Builder<'t, 'e> {
 
 /// All events of a run.
 pub fn all(timeline: &Timeline<'_>) -> Vec<Event> {
-    let mut b = Builder { timeline, events: Vec::new() };
+    let mut b = Builder {
+        timeline,
+        events: Vec::new(),
+    };
     b.calls();
     b.run_log();
     b.fsm();
@@ -185,18 +188,35 @@ impl<'e> Builder<'_, 'e> {
         if sightings.is_empty() {
             return None;
         }
-        self.events.push(Event { what, server: None, pod: None, sightings, details: Vec::new() });
+        self.events.push(Event {
+            what,
+            server: None,
+            pod: None,
+            sightings,
+            details: Vec::new(),
+        });
         self.events.last_mut()
     }
 
     fn calls(&mut self) {
-        let Some(clock) = self.timeline.clocks.named("gtrun") else { return };
+        let Some(clock) = self.timeline.clocks.named("gtrun") else {
+            return;
+        };
         for call in &self.timeline.evidence.own_calls {
             let file = crate::evidence::FileId(0);
             let sent = call.sent - Duration::from_nanos(1);
-            let s = Sighting { clock, at: Bracket { lo: Some(sent), hi: call.received }, file, line: 0 };
+            let s = Sighting {
+                clock,
+                at: Bracket {
+                    lo: Some(sent),
+                    hi: call.received,
+                },
+                file,
+                line: 0,
+            };
             let deletes = matches!(call.verb.as_str(), "delete_pod" | "evict_pod");
-            if deletes && call.outcome == CallOutcome::Ok
+            if deletes
+                && call.outcome == CallOutcome::Ok
                 && let Some(e) = self.add(What::Delete, [s])
             {
                 e.pod.clone_from(&call.pod);
@@ -207,23 +227,40 @@ impl<'e> Builder<'_, 'e> {
                 self.add(What::RolloutStarted, [s]);
             }
             if call.verb == "mark" {
-                let name = call.results.get("name").and_then(|v| v.as_str()).unwrap_or(&call.step).to_owned();
+                let name = call
+                    .results
+                    .get("name")
+                    .and_then(|v| v.as_str())
+                    .unwrap_or(&call.step)
+                    .to_owned();
                 self.add(What::Mark { name }, [s]);
             }
             self.add(
-                What::Step { id: call.step.clone(), verb: call.verb.clone(), outcome: call.outcome },
+                What::Step {
+                    id: call.step.clone(),
+                    verb: call.verb.clone(),
+                    outcome: call.outcome,
+                },
                 [s],
             );
         }
     }
 
     fn run_log(&mut self) {
-        let Some(log) = &self.timeline.evidence.run_log else { return };
+        let Some(log) = &self.timeline.evidence.run_log else {
+            return;
+        };
         for entry in &log.entries {
-            let Some(s) = self.timeline.clocks.sight(entry.place.file, entry.place.line, entry.at) else { continue };
+            let Some(s) = self.timeline.clocks.sight(entry.place.file, entry.place.line, entry.at) else {
+                continue;
+            };
             match &entry.what {
                 RunLogLine::DeletePod { pod, .. } if self.timeline.evidence.own_calls.is_empty() => {
-                    let server = self.timeline.site.server(pod).map(|i| Arc::clone(&self.timeline.site.servers[i].name));
+                    let server = self
+                        .timeline
+                        .site
+                        .server(pod)
+                        .map(|i| Arc::clone(&self.timeline.site.servers[i].name));
                     if let Some(e) = self.add(What::Delete, [s]) {
                         e.pod = Some(pod.clone());
                         e.server = server;
@@ -238,7 +275,10 @@ impl<'e> Builder<'_, 'e> {
                 }
                 // The script saw it some time after it happened.
                 RunLogLine::PodGone { pod } if self.timeline.evidence.watches.is_empty() => {
-                    let late = Sighting { at: Bracket { lo: None, hi: s.at.hi }, ..s };
+                    let late = Sighting {
+                        at: Bracket { lo: None, hi: s.at.hi },
+                        ..s
+                    };
                     if let Some(e) = self.add(What::PodGone, [late]) {
                         e.pod.clone_from(pod);
                     }
@@ -257,17 +297,27 @@ impl<'e> Builder<'_, 'e> {
 
     fn fsm(&mut self) {
         for pod in &self.timeline.site.pods {
-            let Some(hc) = pod.hc.map(|i| &self.timeline.evidence.hc_logs[i]) else { continue };
+            let Some(hc) = pod.hc.map(|i| &self.timeline.evidence.hc_logs[i]) else {
+                continue;
+            };
             if !self.timeline.clocks.belongs(hc.file) {
                 continue;
             }
             let mut failed = false;
             for line in &hc.lines {
-                let Some(s) = self.timeline.clocks.sight(hc.file, line.place.line, line.at) else { continue };
+                let Some(s) = self.timeline.clocks.sight(hc.file, line.place.line, line.at) else {
+                    continue;
+                };
                 let added = match &line.what {
                     HcEvent::Transition { from, to } => {
                         let details = [("from", from.clone().into()), ("to", to.clone().into())];
-                        let e = self.add(What::Transition { from: from.clone(), to: to.clone() }, [s]);
+                        let e = self.add(
+                            What::Transition {
+                                from: from.clone(),
+                                to: to.clone(),
+                            },
+                            [s],
+                        );
                         e.map(|e| {
                             e.details.extend(details);
                             e
@@ -282,7 +332,12 @@ impl<'e> Builder<'_, 'e> {
                         })
                     }
                     HcEvent::DrainListeners { .. } => self.add(What::DrainListeners, [s]),
-                    HcEvent::Sigterm => self.add(What::Sigterm { container: "hc".to_owned() }, [s]),
+                    HcEvent::Sigterm => self.add(
+                        What::Sigterm {
+                            container: "hc".to_owned(),
+                        },
+                        [s],
+                    ),
                     HcEvent::Health { .. }
                     | HcEvent::Start { .. }
                     | HcEvent::Poll { .. }
@@ -302,9 +357,13 @@ impl<'e> Builder<'_, 'e> {
 
     fn envoy(&mut self) {
         for pod in &self.timeline.site.pods {
-            let Some(log) = pod.envoy.map(|i| &self.timeline.evidence.envoy_logs[i]) else { continue };
+            let Some(log) = pod.envoy.map(|i| &self.timeline.evidence.envoy_logs[i]) else {
+                continue;
+            };
             for line in &log.lines {
-                let Some(s) = self.timeline.clocks.sight(log.file, line.place.line, line.at) else { continue };
+                let Some(s) = self.timeline.clocks.sight(log.file, line.place.line, line.at) else {
+                    continue;
+                };
                 let container = "sidecar".to_owned();
                 let added = match line.what {
                     EnvoyEvent::Sigterm => self.add(What::Sigterm { container }, [s]),
@@ -327,13 +386,17 @@ impl<'e> Builder<'_, 'e> {
                 let brackets = sampling::gauge_brackets(series);
                 let mut before = None;
                 for (sample, at) in series.samples.iter().zip(brackets) {
-                    let Reading::Values(values) = &sample.reading else { continue };
+                    let Reading::Values(values) = &sample.reading else {
+                        continue;
+                    };
                     let now = names.counts(values);
                     if before == Some(now) {
                         continue;
                     }
                     before = Some(now);
-                    let Some(s) = self.timeline.clocks.sight(series.file, sample.place.line, at) else { continue };
+                    let Some(s) = self.timeline.clocks.sight(series.file, sample.place.line, at) else {
+                        continue;
+                    };
                     if let Some(e) = self.add(What::ActiveCount, [s]) {
                         e.server.clone_from(&pod.server);
                         e.pod.clone_from(&pod.name);
@@ -352,7 +415,9 @@ impl<'e> Builder<'_, 'e> {
             let has_log = !logged.is_empty();
             for (_, line, state) in logged {
                 let lo = line.at.lo.map(|t| t - server::DOWN_BEFORE_ITS_LINE);
-                let sight = timeline.clocks.sight(line.place.file, line.place.line, Bracket { lo, hi: line.at.hi });
+                let sight = timeline
+                    .clocks
+                    .sight(line.place.file, line.place.line, Bracket { lo, hi: line.at.hi });
                 if let Some(e) = self.add(What::Lb(state.to), sight) {
                     e.server = Some(Arc::clone(&s.name));
                     e.details.push(("svname", s.name.to_string().into()));
@@ -370,8 +435,13 @@ impl<'e> Builder<'_, 'e> {
             let points = server::stat_points(timeline.evidence, &timeline.site, &s.name);
             for (a, b) in server::pairs(&points) {
                 let (Some(x), Some(y)) = (a.row, b.row) else { continue };
-                let Some(to) = sampled_change(x.status.class, y.status.class) else { continue };
-                let at = Bracket { lo: a.at.lo, hi: b.at.hi };
+                let Some(to) = sampled_change(x.status.class, y.status.class) else {
+                    continue;
+                };
+                let at = Bracket {
+                    lo: a.at.lo,
+                    hi: b.at.hi,
+                };
                 let sight = timeline.clocks.sight(b.file, b.line, at);
                 let status = y.status.text.to_string();
                 if let Some(e) = self.add(What::Lb(to), sight) {
@@ -393,7 +463,9 @@ impl<'e> Builder<'_, 'e> {
                 let twin = self.events.iter_mut().find(|e| {
                     matches!(e.what, What::Lb(ServerChange::Down))
                         && e.server.as_ref() == Some(&target.server)
-                        && e.sightings.iter().any(|s| down.sightings.iter().any(|d| d.file == s.file && d.line == s.line))
+                        && e.sightings
+                            .iter()
+                            .any(|s| down.sightings.iter().any(|d| d.file == s.file && d.line == s.line))
                 });
                 if let Some(e) = twin {
                     e.sightings.clone_from(&down.sightings);
@@ -422,10 +494,19 @@ impl<'e> Builder<'_, 'e> {
             if sent.is_empty() || over.is_empty() {
                 // The client's record has no times: HAProxy's line of its connection bounds them.
                 for attempt in &request.attempts {
-                    let Some((at, (line, h))) = attempt.haproxy.and_then(|at| Some((at, haproxy_request(timeline.evidence, at)?))) else { continue };
+                    let Some((at, (line, h))) = attempt
+                        .haproxy
+                        .and_then(|at| Some((at, haproxy_request(timeline.evidence, at)?)))
+                    else {
+                        continue;
+                    };
                     let file = timeline.evidence.haproxy_logs[at.0].file;
                     sent.extend(timeline.clocks.sight(file, line.place.line, h.accepted));
-                    over.extend(timeline.clocks.sight(file, line.place.line, message::haproxy_end(line.at, h)));
+                    over.extend(
+                        timeline
+                            .clocks
+                            .sight(file, line.place.line, message::haproxy_end(line.at, h)),
+                    );
                 }
             }
             let id = request.id.clone();
@@ -440,7 +521,8 @@ impl<'e> Builder<'_, 'e> {
                 e.details.push(("id", id.clone().into()));
                 if let Some(c) = client {
                     e.details.push(("status", c.status.into()));
-                    e.details.push(("outcome", serde_json::to_value(c.outcome).unwrap_or_default()));
+                    e.details
+                        .push(("outcome", serde_json::to_value(c.outcome).unwrap_or_default()));
                 }
             }
             if let Some(c) = client
@@ -454,10 +536,24 @@ impl<'e> Builder<'_, 'e> {
         for (load, finding) in timeline.evidence.loads.iter().zip(&timeline.requests.load) {
             let _ = finding;
             let sight = |r: &crate::evidence::load::LoadRequest, at| timeline.clocks.sight(load.file, r.place.line, at);
-            let first = load.requests.iter().min_by_key(|r| r.started.lo).and_then(|r| sight(r, r.started));
-            let last = load.requests.iter().max_by_key(|r| r.ended.hi).and_then(|r| sight(r, r.ended));
+            let first = load
+                .requests
+                .iter()
+                .min_by_key(|r| r.started.lo)
+                .and_then(|r| sight(r, r.started));
+            let last = load
+                .requests
+                .iter()
+                .max_by_key(|r| r.ended.hi)
+                .and_then(|r| sight(r, r.ended));
             self.add(What::Started { id: load.id.clone() }, first);
-            self.add(What::Ended { id: load.id.clone(), whole: Some(true) }, last);
+            self.add(
+                What::Ended {
+                    id: load.id.clone(),
+                    whole: Some(true),
+                },
+                last,
+            );
         }
     }
 
@@ -468,7 +564,11 @@ impl<'e> Builder<'_, 'e> {
             let port = attempt
                 .envoy
                 .and_then(|at| envoy_request(timeline.evidence, at)?.downstream)
-                .or_else(|| attempt.haproxy.and_then(|at| haproxy_request(timeline.evidence, at)?.1.backend_source))
+                .or_else(|| {
+                    attempt
+                        .haproxy
+                        .and_then(|at| haproxy_request(timeline.evidence, at)?.1.backend_source)
+                })
                 .map(|e| e.port());
             let mut cut = Vec::new();
             for c in port.map(|p| connection::of_port(timeline, p)).unwrap_or_default() {
@@ -476,7 +576,12 @@ impl<'e> Builder<'_, 'e> {
                 if let Some(rst) = c.first_reset()
                     && c.response_was_incomplete(timeline, rst, &whole_at)
                     && let Some(s) = timeline.clocks.sight(c.file, rst.place.line, rst.at)
-                    && let Some(e) = self.add(What::Rst { request: Some(id.to_owned()) }, [s])
+                    && let Some(e) = self.add(
+                        What::Rst {
+                            request: Some(id.to_owned()),
+                        },
+                        [s],
+                    )
                 {
                     e.details.push(("host", c.host.clone().into()));
                     e.details.push(("sender", c.sender(rst).into()));
@@ -488,11 +593,17 @@ impl<'e> Builder<'_, 'e> {
                     cut.extend(timeline.clocks.sight(c.file, close.place.line, close.at));
                 }
             }
-            if let Some((at, (line, h))) = attempt.haproxy.and_then(|at| Some((at, haproxy_request(timeline.evidence, at)?)))
+            if let Some((at, (line, h))) = attempt
+                .haproxy
+                .and_then(|at| Some((at, haproxy_request(timeline.evidence, at)?)))
                 && h.termination.cut_by_down()
             {
                 let file = timeline.evidence.haproxy_logs[at.0].file;
-                cut.extend(timeline.clocks.sight(file, line.place.line, message::haproxy_end(line.at, h)));
+                cut.extend(
+                    timeline
+                        .clocks
+                        .sight(file, line.place.line, message::haproxy_end(line.at, h)),
+                );
             }
             if let Some(e) = self.add(What::Cut { request: id.to_owned() }, cut) {
                 e.details.push(("id", id.to_owned().into()));
@@ -502,14 +613,24 @@ impl<'e> Builder<'_, 'e> {
 
     fn watches(&mut self) {
         let timeline = self.timeline;
-        for watch in timeline.evidence.watches.iter().filter(|w| timeline.clocks.belongs(w.file)) {
+        for watch in timeline
+            .evidence
+            .watches
+            .iter()
+            .filter(|w| timeline.clocks.belongs(w.file))
+        {
             let mut terminating = std::collections::BTreeSet::new();
             let mut ready: std::collections::BTreeMap<String, bool> = std::collections::BTreeMap::new();
             let mut in_slice: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
             let mut ended = std::collections::BTreeSet::new();
             for event in &watch.events {
-                let at = Bracket { lo: event.last_contact, hi: Some(event.arrival) };
-                let Some(s) = timeline.clocks.sight(watch.file, event.place.line, at) else { continue };
+                let at = Bracket {
+                    lo: event.last_contact,
+                    hi: Some(event.arrival),
+                };
+                let Some(s) = timeline.clocks.sight(watch.file, event.place.line, at) else {
+                    continue;
+                };
                 match &event.what {
                     WatchChange::Pod(pod) => {
                         let mut found = Vec::new();
@@ -527,7 +648,12 @@ impl<'e> Builder<'_, 'e> {
                             if let Some(code) = c.exit_code
                                 && ended.insert((pod.uid.clone(), c.name.clone()))
                             {
-                                found.push((What::ContainerExit { container: c.name.clone() }, Some(code)));
+                                found.push((
+                                    What::ContainerExit {
+                                        container: c.name.clone(),
+                                    },
+                                    Some(code),
+                                ));
                             }
                         }
                         for (what, code) in found {
@@ -551,8 +677,11 @@ impl<'e> Builder<'_, 'e> {
                             .iter()
                             .filter_map(|e| Some((e.pod_uid.clone()?, e.pod.clone().unwrap_or_default())))
                             .collect();
-                        let gone: Vec<String> =
-                            in_slice.iter().filter(|(uid, _)| !now.contains_key(*uid)).map(|(_, name)| name.clone()).collect();
+                        let gone: Vec<String> = in_slice
+                            .iter()
+                            .filter(|(uid, _)| !now.contains_key(*uid))
+                            .map(|(_, name)| name.clone())
+                            .collect();
                         for name in gone {
                             if let Some(e) = self.add(What::EndpointRemoved, [s]) {
                                 e.pod = Some(name.clone());

@@ -31,9 +31,12 @@ pub fn gap_between(clocks: &Clocks, x: &[Sighting], y: &[Sighting]) -> Option<Ga
     }
     Some(match (tied, assumed) {
         // A tied pair that is open on a side says nothing there; the assumption may.
-        (Some(t), Some(a)) if t.min.is_none() || t.max.is_none() => {
-            Gap { min: t.min.or(a.min), max: t.max.or(a.max), clock_error: t.clock_error, tied: false }
-        }
+        (Some(t), Some(a)) if t.min.is_none() || t.max.is_none() => Gap {
+            min: t.min.or(a.min),
+            max: t.max.or(a.max),
+            clock_error: t.clock_error,
+            tied: false,
+        },
         (Some(t), _) => t,
         (None, a) => a.unwrap_or(Gap::UNKNOWN),
     })

@@ -36,12 +36,20 @@ impl Intervals {
     /// Of the first target for which both ends are known.
     pub fn measure(timeline: &Timeline<'_>, events: &[Event]) -> Self {
         let mut intervals = Self::default();
-        let Some(target) = timeline.targets.iter().find(|t| t.down.is_some() && t.zero.seen).or(timeline.targets.first())
+        let Some(target) = timeline
+            .targets
+            .iter()
+            .find(|t| t.down.is_some() && t.zero.seen)
+            .or(timeline.targets.first())
         else {
             return intervals;
         };
         let down = target.down.as_ref().map(|d| d.sightings.as_slice()).unwrap_or_default();
-        let zero = if target.zero.seen { target.zero.sightings.as_slice() } else { &[] };
+        let zero = if target.zero.seen {
+            target.zero.sightings.as_slice()
+        } else {
+            &[]
+        };
         let drain: Vec<Sighting> = events
             .iter()
             .filter(|e| e.server.as_ref() == Some(&target.server))
@@ -58,7 +66,10 @@ impl Intervals {
             .collect();
         let measure = |x: &[Sighting], y: &[Sighting]| gap_between(&timeline.clocks, x, y).unwrap_or(Gap::UNKNOWN);
         (intervals.drain_to_active_zero, intervals.bounds.drain_to_active_zero) = shown(measure(&drain, zero));
-        (intervals.active_zero_to_lb_down, intervals.bounds.active_zero_to_lb_down) = shown(measure(zero, down));
+        (
+            intervals.active_zero_to_lb_down,
+            intervals.bounds.active_zero_to_lb_down,
+        ) = shown(measure(zero, down));
         (intervals.lb_down_to_first_rst, intervals.bounds.lb_down_to_first_rst) = shown(measure(down, &rst));
         intervals
     }
@@ -66,5 +77,8 @@ impl Intervals {
 
 fn shown(gap: Gap) -> (Option<f64>, [Option<f64>; 2]) {
     let seconds = |d: Duration| (d.as_secs_f64() * 1e6).round() / 1e6;
-    (gap.midpoint().map(seconds), [gap.min.map(seconds), gap.max.map(seconds)])
+    (
+        gap.midpoint().map(seconds),
+        [gap.min.map(seconds), gap.max.map(seconds)],
+    )
 }

@@ -84,19 +84,18 @@ impl Collector {
         if let (Some(earlier), Some(later)) = (earlier, later)
             && earlier.clock != later.clock
         {
-            self.found.push(Message { earlier, later, slack, kind });
+            self.found.push(Message {
+                earlier,
+                later,
+                slack,
+                kind,
+            });
         }
     }
 }
 
 /// All messages of a run.
-pub fn all(
-    evidence: &Evidence,
-    site: &Site,
-    requests: &Requests,
-    log: Option<usize>,
-    clocks: &Clocks,
-) -> Vec<Message> {
+pub fn all(evidence: &Evidence, site: &Site, requests: &Requests, log: Option<usize>, clocks: &Clocks) -> Vec<Message> {
     let mut c = Collector { found: Vec::new() };
     exchanges(evidence, clocks, &mut c);
     haproxy_and_envoy(evidence, requests, clocks, &mut c);
@@ -115,32 +114,72 @@ fn exchanges(evidence: &Evidence, clocks: &Clocks, c: &mut Collector) {
     let Some(own) = clocks.named("gtrun") else { return };
     let ns = Duration::from_nanos(1);
     for x in &evidence.clock_exchanges {
-        let Some(host) = clocks.named(&format!("host {}", x.host)) else { continue };
-        let s = |clock, t: crate::time::Instant| Some(Sighting { clock, at: Bracket::new(t - ns, t), file: FileId(0), line: 0 });
+        let Some(host) = clocks.named(&format!("host {}", x.host)) else {
+            continue;
+        };
+        let s = |clock, t: crate::time::Instant| {
+            Some(Sighting {
+                clock,
+                at: Bracket::new(t - ns, t),
+                file: FileId(0),
+                line: 0,
+            })
+        };
         c.before(MessageKind::Exchange, s(own, x.sent), s(host, x.remote), Duration::ZERO);
-        c.before(MessageKind::Exchange, s(host, x.remote), s(own, x.received), Duration::ZERO);
+        c.before(
+            MessageKind::Exchange,
+            s(host, x.remote),
+            s(own, x.received),
+            Duration::ZERO,
+        );
     }
 }
 
 /// HAProxy connects, Envoy starts; Envoy ends, HAProxy ends. A kill goes the other way round.
 fn haproxy_and_envoy(evidence: &Evidence, requests: &Requests, clocks: &Clocks, c: &mut Collector) {
     for attempt in requests.attempts().filter(|a| a.haproxy_envoy_sure) {
-        let (Some(h_at), Some(e_at)) = (attempt.haproxy, attempt.envoy) else { continue };
-        let (Some((line, h)), Some(e)) = (haproxy_request(evidence, h_at), envoy_request(evidence, e_at)) else { continue };
+        let (Some(h_at), Some(e_at)) = (attempt.haproxy, attempt.envoy) else {
+            continue;
+        };
+        let (Some((line, h)), Some(e)) = (haproxy_request(evidence, h_at), envoy_request(evidence, e_at)) else {
+            continue;
+        };
         let h_file = evidence.haproxy_logs[h_at.0].file;
         let e_file = evidence.envoy_logs[e_at.0].file;
         let h_sight = |at| clocks.sight(h_file, line.place.line, at);
         let e_sight = |at| clocks.sight(e_file, e.place.line, at);
         // Timers are cut to milliseconds, so accepted + TR + Tw + Tc is never later than the truth. After a retry
         // the accept stamp is that of the first attempt, which is only earlier still.
-        let waited = [h.time_request, h.time_queue, h.time_connect].into_iter().flatten().fold(Duration::ZERO, |a, b| a + b);
-        let sent = if h.retries > 0 { h.accepted } else { h.accepted.shifted(waited) };
-        c.before(MessageKind::HaproxyToEnvoy, h_sight(sent), e_sight(e.started), SCHEDULING);
+        let waited = [h.time_request, h.time_queue, h.time_connect]
+            .into_iter()
+            .flatten()
+            .fold(Duration::ZERO, |a, b| a + b);
+        let sent = if h.retries > 0 {
+            h.accepted
+        } else {
+            h.accepted.shifted(waited)
+        };
+        c.before(
+            MessageKind::HaproxyToEnvoy,
+            h_sight(sent),
+            e_sight(e.started),
+            SCHEDULING,
+        );
         let cut_by_lb = h.termination.cut_by_down() || matches!(h.termination.cause(), b's' | b'c' | b'C' | b'K');
         if h.termination.is_normal() && e.flags.is_empty() {
-            c.before(MessageKind::EnvoyToHaproxy, e_sight(e.ended), h_sight(haproxy_end(line.at, h)), SCHEDULING);
+            c.before(
+                MessageKind::EnvoyToHaproxy,
+                e_sight(e.ended),
+                h_sight(haproxy_end(line.at, h)),
+                SCHEDULING,
+            );
         } else if cut_by_lb {
-            c.before(MessageKind::Kill, h_sight(haproxy_end(line.at, h)), e_sight(e.ended), KILL);
+            c.before(
+                MessageKind::Kill,
+                h_sight(haproxy_end(line.at, h)),
+                e_sight(e.ended),
+                KILL,
+            );
             c.before(MessageKind::Kill, e_sight(e.ended), h_sight(line.at), KILL);
         }
     }
@@ -149,17 +188,30 @@ fn haproxy_and_envoy(evidence: &Evidence, requests: &Requests, clocks: &Clocks, 
 /// When HAProxy's session ended: accept stamp plus total time, and not after the line was written.
 pub fn haproxy_end(written: Bracket, h: &crate::evidence::haproxy_log::HaproxyRequest) -> Bracket {
     let total = h.time_total.filter(|_| !h.as_soon_as_possible);
-    let Some(total) = total else { return Bracket { lo: h.accepted.lo, hi: written.hi } };
+    let Some(total) = total else {
+        return Bracket {
+            lo: h.accepted.lo,
+            hi: written.hi,
+        };
+    };
     // Both are cut to milliseconds: the sum is up to 2 ms early.
     let computed = Bracket {
         lo: h.accepted.lo.map(|t| t + total),
         hi: h.accepted.hi.map(|t| t + total + Duration::from_millis(1)),
     };
     if h.accepted == Bracket::OPEN {
-        return Bracket { lo: None, hi: written.hi };
+        return Bracket {
+            lo: None,
+            hi: written.hi,
+        };
     }
     // The line's stamp and the timers are of one process; where they disagree the stamp only bounds.
-    computed.intersect(Bracket { lo: None, hi: written.hi }).unwrap_or(computed)
+    computed
+        .intersect(Bracket {
+            lo: None,
+            hi: written.hi,
+        })
+        .unwrap_or(computed)
 }
 
 /// The client sends before HAProxy accepts, HAProxy is done before the client is.
@@ -168,7 +220,9 @@ fn clients(evidence: &Evidence, requests: &Requests, clocks: &Clocks, c: &mut Co
         let (sent, over) = client_moments(evidence, request, clocks);
         let first = request.attempts.first();
         for attempt in &request.attempts {
-            let h = attempt.haproxy.and_then(|at| Some((at, haproxy_request(evidence, at)?)));
+            let h = attempt
+                .haproxy
+                .and_then(|at| Some((at, haproxy_request(evidence, at)?)));
             let sure = attempt.client_haproxy_sure || request.path_is_unique;
             match h {
                 Some((at, (line, h))) if sure => {
@@ -187,15 +241,27 @@ fn clients(evidence: &Evidence, requests: &Requests, clocks: &Clocks, c: &mut Co
                 _ => {
                     // Without HAProxy's line only a path of its own makes it sure; a client that gave up may be
                     // done before Envoy notices.
-                    let Some(at) = attempt.envoy.filter(|_| request.path_is_unique) else { continue };
+                    let Some(at) = attempt.envoy.filter(|_| request.path_is_unique) else {
+                        continue;
+                    };
                     let Some(e) = envoy_request(evidence, at) else { continue };
                     let file = evidence.envoy_logs[at.0].file;
                     for s in &sent {
-                        c.before(MessageKind::ClientToEnvoy, Some(*s), clocks.sight(file, e.place.line, e.started), SCHEDULING);
+                        c.before(
+                            MessageKind::ClientToEnvoy,
+                            Some(*s),
+                            clocks.sight(file, e.place.line, e.started),
+                            SCHEDULING,
+                        );
                     }
                     if e.flags.is_empty() && Some(attempt) == first {
                         for s in &over {
-                            c.before(MessageKind::ClientToEnvoy, clocks.sight(file, e.place.line, e.ended), Some(*s), SCHEDULING);
+                            c.before(
+                                MessageKind::ClientToEnvoy,
+                                clocks.sight(file, e.place.line, e.ended),
+                                Some(*s),
+                                SCHEDULING,
+                            );
                         }
                     }
                 }
@@ -203,14 +269,28 @@ fn clients(evidence: &Evidence, requests: &Requests, clocks: &Clocks, c: &mut Co
         }
     }
     for attempt in requests.load.iter().flatten().filter(|a| a.client_haproxy_sure) {
-        let (Some(l_at), Some(h_at)) = (attempt.load, attempt.haproxy) else { continue };
-        let (Some(l), Some((line, h))) = (load_request(evidence, l_at), haproxy_request(evidence, h_at)) else { continue };
+        let (Some(l_at), Some(h_at)) = (attempt.load, attempt.haproxy) else {
+            continue;
+        };
+        let (Some(l), Some((line, h))) = (load_request(evidence, l_at), haproxy_request(evidence, h_at)) else {
+            continue;
+        };
         let (l_file, h_file) = (evidence.loads[l_at.0].file, evidence.haproxy_logs[h_at.0].file);
         let l_sight = |at| clocks.sight(l_file, l.place.line, at);
         let h_sight = |at| clocks.sight(h_file, line.place.line, at);
-        c.before(MessageKind::ClientToHaproxy, l_sight(l.started), h_sight(h.accepted), SCHEDULING);
+        c.before(
+            MessageKind::ClientToHaproxy,
+            l_sight(l.started),
+            h_sight(h.accepted),
+            SCHEDULING,
+        );
         if h.termination.cause() != b'C' {
-            c.before(MessageKind::HaproxyToClient, h_sight(haproxy_end(line.at, h)), l_sight(l.ended), LINE_AFTER_RESPONSE);
+            c.before(
+                MessageKind::HaproxyToClient,
+                h_sight(haproxy_end(line.at, h)),
+                l_sight(l.ended),
+                LINE_AFTER_RESPONSE,
+            );
         }
     }
 }
@@ -244,19 +324,27 @@ pub fn client_moments(
 /// Failed checks that were answered, counted from the first one: HAProxy logs each while the server is UP, Envoy
 /// has a line of each.
 fn health_checks(evidence: &Evidence, site: &Site, log: Option<usize>, clocks: &Clocks, c: &mut Collector) {
-    let Some(log) = log.map(|i| &evidence.haproxy_logs[i]) else { return };
+    let Some(log) = log.map(|i| &evidence.haproxy_logs[i]) else {
+        return;
+    };
     for server in &site.servers {
         let pods: Vec<&SitePod> = site.pods_of(&server.name).filter(|p| p.envoy.is_some()).collect();
         let [pod] = pods[..] else { continue };
-        let Some(envoy) = pod.envoy.map(|i| &evidence.envoy_logs[i]) else { continue };
+        let Some(envoy) = pod.envoy.map(|i| &evidence.envoy_logs[i]) else {
+            continue;
+        };
         let mut checks = envoy
             .requests
             .iter()
             .filter(|r| site.is_check(r.path.as_deref()))
-            .filter(|r| site.lb_addresses.is_empty() || r.downstream.is_some_and(|d| site.lb_addresses.contains(&d.ip())))
+            .filter(|r| {
+                site.lb_addresses.is_empty() || r.downstream.is_some_and(|d| site.lb_addresses.contains(&d.ip()))
+            })
             .collect::<Vec<_>>();
         checks.sort_by_key(|r| (r.started.lo, r.place.line));
-        let Some(first_bad) = checks.iter().position(|r| r.status.is_some_and(|s| s >= 400)) else { continue };
+        let Some(first_bad) = checks.iter().position(|r| r.status.is_some_and(|s| s >= 400)) else {
+            continue;
+        };
         if first_bad == 0 || checks[..first_bad].iter().any(|r| r.status != Some(200)) {
             continue;
         }
@@ -287,14 +375,23 @@ fn health_checks(evidence: &Evidence, site: &Site, log: Option<usize>, clocks: &
             }
         }
         let counted_from_full = answered.first().is_some_and(|(_, h)| {
-            h.status.as_ref().is_some_and(|(n, of, word)| &**word == "UP" && *n == of - 1)
+            h.status
+                .as_ref()
+                .is_some_and(|(n, of, word)| &**word == "UP" && *n == of - 1)
         });
         if counted_from_full {
             for ((line, h), check) in answered.iter().zip(&checks[first_bad..]) {
                 let ended = clocks.sight(log.file, line.place.line, line.at);
                 let took = h.duration.unwrap_or(Duration::ZERO) + Duration::from_millis(1);
                 let begun = h.duration.and_then(|_| {
-                    clocks.sight(log.file, line.place.line, Bracket { lo: line.at.lo.map(|t| t - took), hi: line.at.hi })
+                    clocks.sight(
+                        log.file,
+                        line.place.line,
+                        Bracket {
+                            lo: line.at.lo.map(|t| t - took),
+                            hi: line.at.hi,
+                        },
+                    )
                 });
                 let e = |at| clocks.sight(envoy.file, check.place.line, at);
                 c.before(MessageKind::HealthCheck, begun, e(check.started), SCHEDULING);
@@ -307,18 +404,40 @@ fn health_checks(evidence: &Evidence, site: &Site, log: Option<usize>, clocks: &
 /// The page answered 200 after the request for it began, and with a failure before that answer ended.
 fn health_flips(evidence: &Evidence, site: &Site, clocks: &Clocks, c: &mut Collector) {
     for pod in &site.pods {
-        let (Some(envoy), Some(hc)) = (pod.envoy, pod.hc) else { continue };
+        let (Some(envoy), Some(hc)) = (pod.envoy, pod.hc) else {
+            continue;
+        };
         let (envoy, hc) = (&evidence.envoy_logs[envoy], &evidence.hc_logs[hc]);
-        let flips: Vec<_> = hc.lines.iter().filter(|l| matches!(l.what, HcEvent::Health { to, .. } if to >= 400)).collect();
+        let flips: Vec<_> = hc
+            .lines
+            .iter()
+            .filter(|l| matches!(l.what, HcEvent::Health { to, .. } if to >= 400))
+            .collect();
         let [flip] = flips[..] else { continue };
-        let mut checks: Vec<_> = envoy.requests.iter().filter(|r| site.is_check(r.path.as_deref())).collect();
+        let mut checks: Vec<_> = envoy
+            .requests
+            .iter()
+            .filter(|r| site.is_check(r.path.as_deref()))
+            .collect();
         checks.sort_by_key(|r| (r.started.lo, r.place.line));
-        let Some(bad) = checks.iter().position(|r| r.status.is_some_and(|s| s >= 400)) else { continue };
+        let Some(bad) = checks.iter().position(|r| r.status.is_some_and(|s| s >= 400)) else {
+            continue;
+        };
         let flipped = clocks.sight(hc.file, flip.place.line, flip.at);
         let e = |line, at| clocks.sight(envoy.file, line, at);
-        c.before(MessageKind::HealthFlip, flipped, e(checks[bad].place.line, checks[bad].ended), SCHEDULING);
+        c.before(
+            MessageKind::HealthFlip,
+            flipped,
+            e(checks[bad].place.line, checks[bad].ended),
+            SCHEDULING,
+        );
         if let Some(good) = checks[..bad].iter().rev().find(|r| r.status == Some(200)) {
-            c.before(MessageKind::HealthFlip, e(good.place.line, good.started), flipped, SCHEDULING);
+            c.before(
+                MessageKind::HealthFlip,
+                e(good.place.line, good.started),
+                flipped,
+                SCHEDULING,
+            );
         }
     }
 }
@@ -329,7 +448,9 @@ fn captures(evidence: &Evidence, site: &Site, requests: &Requests, clocks: &Cloc
     let mut seen: BTreeMap<Key, Vec<(usize, usize)>> = BTreeMap::new();
     for (i, capture) in evidence.captures.iter().enumerate() {
         for (j, p) in capture.packets.iter().enumerate() {
-            seen.entry((p.from, p.to, p.seq, p.ack, p.flags.syn, p.flags.fin, p.flags.rst)).or_default().push((i, j));
+            seen.entry((p.from, p.to, p.seq, p.ack, p.flags.syn, p.flags.fin, p.flags.rst))
+                .or_default()
+                .push((i, j));
         }
     }
     for places in seen.values() {
@@ -343,12 +464,19 @@ fn captures(evidence: &Evidence, site: &Site, requests: &Requests, clocks: &Cloc
             for b in &places[k + 1..] {
                 let sight = |at: &(usize, usize)| {
                     let p = &evidence.captures[at.0].packets[at.1];
-                    (clocks.sight(evidence.captures[at.0].file, p.place.line, p.at), p.outgoing)
+                    (
+                        clocks.sight(evidence.captures[at.0].file, p.place.line, p.at),
+                        p.outgoing,
+                    )
                 };
                 let ((x, x_out), (y, y_out)) = (sight(a), sight(b));
                 // The sender's copy is earlier; the other way round holds within what a network takes, which is
                 // bounded only by what was seen.
-                let (first, second) = if y_out == Some(true) && x_out != Some(true) { (y, x) } else { (x, y) };
+                let (first, second) = if y_out == Some(true) && x_out != Some(true) {
+                    (y, x)
+                } else {
+                    (x, y)
+                };
                 c.before(MessageKind::Packet, first, second, PACKET);
             }
         }
@@ -377,35 +505,71 @@ fn captures(evidence: &Evidence, site: &Site, requests: &Requests, clocks: &Cloc
             }
             for (port, rs) in by_port {
                 let Some(syn) = once(port) else { continue };
-                let (Some(first), Some(last)) =
-                    (rs.iter().min_by_key(|r| r.started.lo), rs.iter().max_by_key(|r| r.ended.hi))
-                else {
+                let (Some(first), Some(last)) = (
+                    rs.iter().min_by_key(|r| r.started.lo),
+                    rs.iter().max_by_key(|r| r.ended.hi),
+                ) else {
                     continue;
                 };
-                c.before(MessageKind::Connection, sight(syn), clocks.sight(log.file, first.place.line, first.started), SCHEDULING);
+                c.before(
+                    MessageKind::Connection,
+                    sight(syn),
+                    clocks.sight(log.file, first.place.line, first.started),
+                    SCHEDULING,
+                );
                 if let Some(end) = closed.get(&port).filter(|_| rs.iter().all(|r| r.flags.is_empty())) {
                     // A server that closes sends its FIN right after the response's last byte.
-                    c.before(MessageKind::Connection, clocks.sight(log.file, last.place.line, last.ended), sight(end), SCHEDULING);
+                    c.before(
+                        MessageKind::Connection,
+                        clocks.sight(log.file, last.place.line, last.ended),
+                        sight(end),
+                        SCHEDULING,
+                    );
                 }
             }
         }
         for attempt in requests.attempts() {
-            let Some((at, (line, h))) = attempt.haproxy.and_then(|at| Some((at, haproxy_request(evidence, at)?))) else { continue };
-            let Some(port) = h.backend_source.map(|s| s.port()) else { continue };
+            let Some((at, (line, h))) = attempt
+                .haproxy
+                .and_then(|at| Some((at, haproxy_request(evidence, at)?)))
+            else {
+                continue;
+            };
+            let Some(port) = h.backend_source.map(|s| s.port()) else {
+                continue;
+            };
             let file = evidence.haproxy_logs[at.0].file;
             let connect = h.time_connect.filter(|_| h.retries == 0);
-            let (Some(syn), Some(connect)) = (once(port), connect) else { continue };
+            let (Some(syn), Some(connect)) = (once(port), connect) else {
+                continue;
+            };
             // The SYN left between the end of the queue and the end of the connect, both cut to milliseconds. A
             // reused connection (connect 0 and an older SYN) would contradict, so only the upper side is used.
-            let waited = [h.time_request, h.time_queue].into_iter().flatten().fold(connect, |a, b| a + b);
+            let waited = [h.time_request, h.time_queue]
+                .into_iter()
+                .flatten()
+                .fold(connect, |a, b| a + b);
             let connected = h.accepted.shifted(waited).hi.map(|t| t + Duration::from_millis(3));
-            let connected = Bracket { lo: h.accepted.lo, hi: connected };
-            c.before(MessageKind::Connection, sight(syn), clocks.sight(file, line.place.line, connected), SCHEDULING);
+            let connected = Bracket {
+                lo: h.accepted.lo,
+                hi: connected,
+            };
+            c.before(
+                MessageKind::Connection,
+                sight(syn),
+                clocks.sight(file, line.place.line, connected),
+                SCHEDULING,
+            );
             if let Some(end) = closed.get(&port).filter(|_| h.termination.is_normal()) {
                 // Kept connections are purged long after, closed ones not before the response was there.
                 let response = h.time_response.map(|r| h.accepted.shifted(waited + r));
                 if let Some(response) = response {
-                    c.before(MessageKind::Connection, clocks.sight(file, line.place.line, response), sight(end), SCHEDULING);
+                    c.before(
+                        MessageKind::Connection,
+                        clocks.sight(file, line.place.line, response),
+                        sight(end),
+                        SCHEDULING,
+                    );
                 }
             }
         }
@@ -450,17 +614,27 @@ fn busy_run(samples: &[(Bracket, Option<bool>)]) -> Option<[Option<Bracket>; 4]>
 /// one busy time, so that no sample can belong to another.
 fn gauges(evidence: &Evidence, site: &Site, clocks: &Clocks, c: &mut Collector) {
     for pod in &site.pods {
-        let Some(envoy) = pod.envoy.map(|i| &evidence.envoy_logs[i]) else { continue };
-        let app: Vec<_> = envoy.requests.iter().filter(|r| !site.is_check(r.path.as_deref())).collect();
+        let Some(envoy) = pod.envoy.map(|i| &evidence.envoy_logs[i]) else {
+            continue;
+        };
+        let app: Vec<_> = envoy
+            .requests
+            .iter()
+            .filter(|r| !site.is_check(r.path.as_deref()))
+            .collect();
         let Some(busy) = one_busy_time(&app) else { continue };
-        let Some(cluster) = app.first().and_then(|r| r.cluster.as_deref()) else { continue };
+        let Some(cluster) = app.first().and_then(|r| r.cluster.as_deref()) else {
+            continue;
+        };
         let (begin, end) = (
             clocks.sight(envoy.file, app[0].place.line, busy.0),
             clocks.sight(envoy.file, app[0].place.line, busy.1),
         );
         let name = format!("cluster.{cluster}.upstream_rq_active");
         let mut tie = |file, samples: &[(Bracket, Option<bool>)]| {
-            let Some([before, first, last, after]) = busy_run(samples) else { return };
+            let Some([before, first, last, after]) = busy_run(samples) else {
+                return;
+            };
             let s = |b: Option<Bracket>| b.and_then(|b| clocks.sight(file, 0, b));
             c.before(MessageKind::BusyGauge, begin, s(first), SCHEDULING);
             c.before(MessageKind::BusyGauge, s(last), end, SCHEDULING);
@@ -494,7 +668,10 @@ pub fn own_polls(hc: &crate::evidence::hc_log::HcLog) -> Vec<(Bracket, Option<bo
     let mut polls = Vec::new();
     for line in &hc.lines {
         if let HcEvent::Poll { upstream, .. } = &line.what {
-            let at = Bracket { lo: before.and_then(|b| b.lo), hi: line.at.hi };
+            let at = Bracket {
+                lo: before.and_then(|b| b.lo),
+                hi: line.at.hi,
+            };
             polls.push((at, upstream.map(|n| n > 0)));
         }
         before = Some(line.at);
@@ -537,9 +714,10 @@ fn statistics(
                 .iter()
                 .zip(&brackets)
                 .filter_map(|(s, b)| {
-                    let row = s.rows.iter().find(|r| {
-                        !r.is_backend && r.server == server.name && Some(&r.proxy) == site.proxy.as_ref()
-                    })?;
+                    let row = s
+                        .rows
+                        .iter()
+                        .find(|r| !r.is_backend && r.server == server.name && Some(&r.proxy) == site.proxy.as_ref())?;
                     Some((*b, row))
                 })
                 .collect();
@@ -566,16 +744,20 @@ fn statistics(
                 }
             }
             // Sessions are counted as they come: the n-th rise of `stot` is the n-th request of the server.
-            let (Some(first), Some(last)) = (rows.first().and_then(|r| r.1.stot), rows.last().and_then(|r| r.1.stot)) else {
+            let (Some(first), Some(last)) = (rows.first().and_then(|r| r.1.stot), rows.last().and_then(|r| r.1.stot))
+            else {
                 continue;
             };
             let mut starts = server_starts(evidence, site, requests, &server.name, clocks);
-            if last <= first || starts.len() as u64 != last - first || starts.iter().any(|s| s.clock != starts[0].clock) {
+            if last <= first || starts.len() as u64 != last - first || starts.iter().any(|s| s.clock != starts[0].clock)
+            {
                 continue;
             }
             starts.sort_by_key(|s| s.at.lo);
             for w in rows.windows(2) {
-                let (Some(a), Some(b)) = (w[0].1.stot, w[1].1.stot) else { continue };
+                let (Some(a), Some(b)) = (w[0].1.stot, w[1].1.stot) else {
+                    continue;
+                };
                 if a < b && b >= first {
                     let before = starts.get((a - first) as usize).copied();
                     let after = starts.get((b - 1 - first) as usize).copied();
@@ -588,7 +770,13 @@ fn statistics(
 }
 
 /// Starts of all requests of a server, from HAProxy's log, else from Envoy's.
-fn server_starts(evidence: &Evidence, site: &Site, requests: &Requests, server: &str, clocks: &Clocks) -> Vec<Sighting> {
+fn server_starts(
+    evidence: &Evidence,
+    site: &Site,
+    requests: &Requests,
+    server: &str,
+    clocks: &Clocks,
+) -> Vec<Sighting> {
     let from_haproxy: Vec<Sighting> = requests
         .attempts()
         .filter_map(|a| {
@@ -596,9 +784,19 @@ fn server_starts(evidence: &Evidence, site: &Site, requests: &Requests, server: 
             let (line, h) = haproxy_request(evidence, at)?;
             (h.server.as_deref() == Some(server)).then_some(())?;
             // Counted when it is given to the server, after request and queue.
-            let waited = [h.time_request, h.time_queue].into_iter().flatten().fold(Duration::ZERO, |a, b| a + b);
+            let waited = [h.time_request, h.time_queue]
+                .into_iter()
+                .flatten()
+                .fold(Duration::ZERO, |a, b| a + b);
             let b = h.accepted.shifted(waited);
-            clocks.sight(evidence.haproxy_logs[at.0].file, line.place.line, Bracket { lo: b.lo, hi: b.hi.map(|t| t + Duration::from_millis(2)) })
+            clocks.sight(
+                evidence.haproxy_logs[at.0].file,
+                line.place.line,
+                Bracket {
+                    lo: b.lo,
+                    hi: b.hi.map(|t| t + Duration::from_millis(2)),
+                },
+            )
         })
         .collect();
     if !from_haproxy.is_empty() {
@@ -612,7 +810,10 @@ fn server_starts(evidence: &Evidence, site: &Site, requests: &Requests, server: 
         .filter(|r| !site.is_check(r.path.as_deref()))
         .filter_map(|r| {
             // Counted before the connect, which may take a while: at most 20 ms earlier was allowed for.
-            let b = Bracket { lo: r.started.lo.map(|t| t - Duration::from_millis(20)), hi: r.started.hi };
+            let b = Bracket {
+                lo: r.started.lo.map(|t| t - Duration::from_millis(20)),
+                hi: r.started.hi,
+            };
             clocks.sight(log.file, r.place.line, b)
         })
         .collect()
@@ -621,9 +822,17 @@ fn server_starts(evidence: &Evidence, site: &Site, requests: &Requests, server: 
 /// What an order to the pod caused: the drain after the delete, the end of the pod after its SIGTERM.
 fn causes(evidence: &Evidence, site: &Site, clocks: &Clocks, c: &mut Collector) {
     let Some(run_log) = &evidence.run_log else { return };
-    let mut deletes = run_log.entries.iter().filter(|e| matches!(e.what, RunLogLine::DeletePod { .. }));
-    let (Some(delete), None) = (deletes.next(), deletes.next()) else { return };
-    let gone = run_log.entries.iter().find(|e| matches!(e.what, RunLogLine::PodGone { .. }));
+    let mut deletes = run_log
+        .entries
+        .iter()
+        .filter(|e| matches!(e.what, RunLogLine::DeletePod { .. }));
+    let (Some(delete), None) = (deletes.next(), deletes.next()) else {
+        return;
+    };
+    let gone = run_log
+        .entries
+        .iter()
+        .find(|e| matches!(e.what, RunLogLine::PodGone { .. }));
     let targets: Vec<_> = site.targets().map(|i| &*site.servers[i].name).collect();
     let [target] = targets[..] else { return };
     for hc in site.pods_of(target).filter_map(|p| p.hc).map(|i| &evidence.hc_logs[i]) {
@@ -634,12 +843,22 @@ fn causes(evidence: &Evidence, site: &Site, clocks: &Clocks, c: &mut Collector) 
             .collect();
         if let [drain] = drains[..] {
             let ordered = clocks.sight(delete.place.file, delete.place.line, delete.at);
-            c.before(MessageKind::Cause, ordered, clocks.sight(hc.file, drain.place.line, drain.at), SCHEDULING);
+            c.before(
+                MessageKind::Cause,
+                ordered,
+                clocks.sight(hc.file, drain.place.line, drain.at),
+                SCHEDULING,
+            );
         }
         if let (Some(gone), Some(term)) = (gone, hc.lines.iter().rev().find(|l| matches!(l.what, HcEvent::Sigterm))) {
             let gone = clocks.sight(gone.place.file, gone.place.line, gone.at);
             // The script's line may be written while the last process is still on its way out.
-            c.before(MessageKind::Cause, clocks.sight(hc.file, term.place.line, term.at), gone, Duration::from_millis(500));
+            c.before(
+                MessageKind::Cause,
+                clocks.sight(hc.file, term.place.line, term.at),
+                gone,
+                Duration::from_millis(500),
+            );
         }
     }
 }
@@ -649,11 +868,19 @@ pub fn zone_shift(evidence: &Evidence, requests: &Requests, file: FileId) -> Opt
     const QUARTER: i64 = 15 * 60;
     let mut shift = None;
     for request in requests.attempts() {
-        let Some((at, (_, h))) = request.haproxy.and_then(|at| Some((at, haproxy_request(evidence, at)?))) else { continue };
+        let Some((at, (_, h))) = request
+            .haproxy
+            .and_then(|at| Some((at, haproxy_request(evidence, at)?)))
+        else {
+            continue;
+        };
         if evidence.haproxy_logs[at.0].file != file {
             continue;
         }
-        let other = match (request.envoy.and_then(|e| envoy_request(evidence, e)), request.load.and_then(|l| load_request(evidence, l))) {
+        let other = match (
+            request.envoy.and_then(|e| envoy_request(evidence, e)),
+            request.load.and_then(|l| load_request(evidence, l)),
+        ) {
             (Some(e), _) => e.started.lo,
             (None, Some(l)) => l.started.lo,
             (None, None) => None,
@@ -663,21 +890,34 @@ pub fn zone_shift(evidence: &Evidence, requests: &Requests, file: FileId) -> Opt
     // Without Envoy's log: the run log's line of the request.
     for request in &requests.single {
         for attempt in &request.attempts {
-            let Some((at, (_, h))) = attempt.haproxy.and_then(|at| Some((at, haproxy_request(evidence, at)?))) else { continue };
+            let Some((at, (_, h))) = attempt
+                .haproxy
+                .and_then(|at| Some((at, haproxy_request(evidence, at)?)))
+            else {
+                continue;
+            };
             if evidence.haproxy_logs[at.0].file != file {
                 continue;
             }
-            let started = evidence.run_log.iter().flat_map(|l| &l.entries).find_map(|e| match &e.what {
-                RunLogLine::RequestStarted { id, .. } if *id == request.id => e.at.lo,
-                _ => None,
-            });
+            let started = evidence
+                .run_log
+                .iter()
+                .flat_map(|l| &l.entries)
+                .find_map(|e| match &e.what {
+                    RunLogLine::RequestStarted { id, .. } if *id == request.id => e.at.lo,
+                    _ => None,
+                });
             shift = shift.or(whole_quarters(h.accepted.lo, started, QUARTER));
         }
     }
     shift
 }
 
-fn whole_quarters(local: Option<crate::time::Instant>, other: Option<crate::time::Instant>, quarter: i64) -> Option<Duration> {
+fn whole_quarters(
+    local: Option<crate::time::Instant>,
+    other: Option<crate::time::Instant>,
+    quarter: i64,
+) -> Option<Duration> {
     let difference = local? - other?;
     let seconds = difference.as_nanos() as f64 / 1e9;
     let quarters = (seconds / quarter as f64).round() as i64;
@@ -696,7 +936,10 @@ pub fn request_sightings(evidence: &Evidence, requests: &Requests, clocks: &Cloc
     }
     let singles = requests.single.iter().flat_map(|r| &r.attempts);
     for attempt in singles.chain(requests.load.iter().flatten()) {
-        if let Some((at, (line, h))) = attempt.haproxy.and_then(|at| Some((at, haproxy_request(evidence, at)?))) {
+        if let Some((at, (line, h))) = attempt
+            .haproxy
+            .and_then(|at| Some((at, haproxy_request(evidence, at)?)))
+        {
             let file = evidence.haproxy_logs[at.0].file;
             found.extend(clocks.sight(file, line.place.line, h.accepted));
             found.extend(clocks.sight(file, line.place.line, line.at));
@@ -721,19 +964,54 @@ pub fn span(evidence: &Evidence, file: FileId) -> Option<Bracket> {
             span = Some(span.map_or(b, |s| s.hull(b)));
         }
     };
-    evidence.haproxy_logs.iter().filter(|l| l.file == file).flat_map(|l| &l.lines).for_each(|l| add(l.at));
-    evidence.hc_logs.iter().filter(|l| l.file == file).flat_map(|l| &l.lines).for_each(|l| add(l.at));
-    evidence.envoy_logs.iter().filter(|l| l.file == file).flat_map(|l| &l.requests).for_each(|r| add(r.started));
-    evidence.captures.iter().filter(|c| c.file == file).flat_map(|c| &c.packets).for_each(|p| add(p.at));
-    evidence.run_log.iter().filter(|l| l.file == Some(file)).flat_map(|l| &l.entries).for_each(|e| add(e.at));
-    evidence.loads.iter().filter(|l| l.file == file).flat_map(|l| &l.requests).for_each(|r| add(r.started));
+    evidence
+        .haproxy_logs
+        .iter()
+        .filter(|l| l.file == file)
+        .flat_map(|l| &l.lines)
+        .for_each(|l| add(l.at));
+    evidence
+        .hc_logs
+        .iter()
+        .filter(|l| l.file == file)
+        .flat_map(|l| &l.lines)
+        .for_each(|l| add(l.at));
+    evidence
+        .envoy_logs
+        .iter()
+        .filter(|l| l.file == file)
+        .flat_map(|l| &l.requests)
+        .for_each(|r| add(r.started));
+    evidence
+        .captures
+        .iter()
+        .filter(|c| c.file == file)
+        .flat_map(|c| &c.packets)
+        .for_each(|p| add(p.at));
+    evidence
+        .run_log
+        .iter()
+        .filter(|l| l.file == Some(file))
+        .flat_map(|l| &l.entries)
+        .for_each(|e| add(e.at));
+    evidence
+        .loads
+        .iter()
+        .filter(|l| l.file == file)
+        .flat_map(|l| &l.requests)
+        .for_each(|r| add(r.started));
     for s in evidence.envoy_stats.iter().filter(|s| s.file == file) {
         sampling::gauge_brackets(s).into_iter().for_each(&mut add);
     }
     for s in evidence.haproxy_csv.iter().filter(|s| s.file == file) {
         sampling::stat_brackets(s).into_iter().for_each(&mut add);
     }
-    for w in evidence.watches.iter().filter(|w| w.file == file).flat_map(|w| &w.events) {
+    for w in evidence
+        .watches
+        .iter()
+        .filter(|w| w.file == file)
+        .flat_map(|w| &w.events)
+    {
         add(Bracket::new(w.arrival - Duration::from_nanos(1), w.arrival));
     }
     span

@@ -8,6 +8,7 @@ pub mod event;
 pub mod gap;
 pub mod interval;
 pub mod message;
+pub mod record;
 pub mod request;
 pub mod sampling;
 pub mod server;
@@ -67,28 +68,63 @@ impl<'e> Timeline<'e> {
         let requests = Requests::trace(evidence, &site, haproxy_log);
         let clocks = Clocks::tie(evidence, &site, &requests, haproxy_log, &known);
         let haproxy_log = haproxy_log.filter(|i| clocks.belongs(evidence.haproxy_logs[*i].file));
-        site.pods.retain(|p| p.envoy.is_none_or(|e| clocks.belongs(evidence.envoy_logs[e].file)) || p.hc.is_some());
+        site.pods
+            .retain(|p| p.envoy.is_none_or(|e| clocks.belongs(evidence.envoy_logs[e].file)) || p.hc.is_some());
         let reloads = server::reloads(evidence, &site, haproxy_log, &clocks);
-        let mut timeline =
-            Self { evidence, known, site, requests, clocks, haproxy_log, reloads, targets: Vec::new() };
-        let servers: Vec<Arc<str>> = timeline.site.targets().map(|i| Arc::clone(&timeline.site.servers[i].name)).collect();
+        let mut timeline = Self {
+            evidence,
+            known,
+            site,
+            requests,
+            clocks,
+            haproxy_log,
+            reloads,
+            targets: Vec::new(),
+        };
+        let servers: Vec<Arc<str>> = timeline
+            .site
+            .targets()
+            .map(|i| Arc::clone(&timeline.site.servers[i].name))
+            .collect();
         timeline.targets = servers.into_iter().map(|s| timeline.target(s)).collect();
         timeline
+    }
+
+    /// The file that a sighting is from; gtrun's own calls are from `steps.jsonl`.
+    pub fn source(&self, sighting: &Sighting) -> String {
+        if sighting.line == 0 && self.clocks.named("gtrun") == Some(sighting.clock) {
+            return "steps.jsonl".to_owned();
+        }
+        self.evidence.file(sighting.file).name.clone()
     }
 
     fn target(&self, server: Arc<str>) -> Target {
         let stop = Stop::of(self.evidence, &self.site, &self.clocks, &server);
         let after: Vec<Sighting> = stop.known().copied().collect();
-        let down = server::down_after(self.evidence, &self.site, self.haproxy_log, &self.clocks, &server, &after);
+        let down = server::down_after(
+            self.evidence,
+            &self.site,
+            self.haproxy_log,
+            &self.clocks,
+            &server,
+            &after,
+        );
         let zero = zero::of(self, &server);
-        Target { server, stop, down, zero }
+        Target {
+            server,
+            stop,
+            down,
+            zero,
+        }
     }
 }
 
 /// HAProxy's log with the finest stamps; of equals the one with the most lines.
 fn primary_log(evidence: &Evidence) -> Option<usize> {
-    (0..evidence.haproxy_logs.len()).filter(|i| !evidence.haproxy_logs[*i].lines.is_empty()).min_by_key(|i| {
-        let log = &evidence.haproxy_logs[*i];
-        (log.resolution, std::cmp::Reverse(log.lines.len()), *i)
-    })
+    (0..evidence.haproxy_logs.len())
+        .filter(|i| !evidence.haproxy_logs[*i].lines.is_empty())
+        .min_by_key(|i| {
+            let log = &evidence.haproxy_logs[*i];
+            (log.resolution, std::cmp::Reverse(log.lines.len()), *i)
+        })
 }

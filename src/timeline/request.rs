@@ -66,7 +66,11 @@ pub struct Requests {
 impl Requests {
     /// Every attempt.
     pub fn attempts(&self) -> impl Iterator<Item = &Attempt> {
-        self.single.iter().flat_map(|r| &r.attempts).chain(self.load.iter().flatten()).chain(&self.others)
+        self.single
+            .iter()
+            .flat_map(|r| &r.attempts)
+            .chain(self.load.iter().flatten())
+            .chain(&self.others)
     }
 
     /// Matches the sources.
@@ -117,7 +121,10 @@ impl<'a> Lines<'a> {
         let haproxy = haproxy_log
             .map(|log| {
                 let lines = evidence.haproxy_logs[log].lines.iter().enumerate();
-                lines.filter(|(_, l)| matches!(l.what, HaproxyEvent::Request(_))).map(|(i, _)| (log, i)).collect()
+                lines
+                    .filter(|(_, l)| matches!(l.what, HaproxyEvent::Request(_)))
+                    .map(|(i, _)| (log, i))
+                    .collect()
             })
             .unwrap_or_default();
         let mut envoy = Vec::new();
@@ -183,10 +190,17 @@ impl<'a> Lines<'a> {
             }
         }
         for at in &self.envoy {
-            let server = self.site.pods.iter().find(|p| p.envoy == Some(at.0)).and_then(|p| p.server.clone());
-            if let (Some(path), Some(server), false) =
-                (self.e(*at).and_then(|r| r.path.as_deref()), server, self.envoy_used.contains(at))
-            {
+            let server = self
+                .site
+                .pods
+                .iter()
+                .find(|p| p.envoy == Some(at.0))
+                .and_then(|p| p.server.clone());
+            if let (Some(path), Some(server), false) = (
+                self.e(*at).and_then(|r| r.path.as_deref()),
+                server,
+                self.envoy_used.contains(at),
+            ) {
                 groups.entry((path, server.to_string())).or_default().1.push(*at);
             }
         }
@@ -228,7 +242,10 @@ impl<'a> Lines<'a> {
 
     /// Lines of HAProxy that nobody has claimed.
     fn free(&self) -> impl Iterator<Item = (HaproxyRef, &'a HaproxyRequest)> + '_ {
-        self.haproxy.iter().filter(|h| !self.claimed.contains(h)).filter_map(|h| Some((*h, self.h(*h)?)))
+        self.haproxy
+            .iter()
+            .filter(|h| !self.claimed.contains(h))
+            .filter_map(|h| Some((*h, self.h(*h)?)))
     }
 
     /// Lines of Envoy without a line of HAProxy.
@@ -243,7 +260,10 @@ impl<'a> Lines<'a> {
         let free: Vec<HaproxyRef> = self.free().map(|(h, _)| h).collect();
         let mut rest: Vec<Attempt> = free.into_iter().map(|h| self.claim(h)).collect();
         let alone: Vec<EnvoyRef> = self.free_envoy().map(|(e, _)| e).collect();
-        rest.extend(alone.into_iter().map(|e| Attempt { envoy: Some(e), ..Attempt::default() }));
+        rest.extend(alone.into_iter().map(|e| Attempt {
+            envoy: Some(e),
+            ..Attempt::default()
+        }));
         rest
     }
 }
@@ -254,7 +274,9 @@ const CLOSE: Duration = Duration::from_millis(100);
 /// Sorted starts are all further apart than what could change their order between two sources.
 fn well_apart(starts: impl Iterator<Item = Bracket>) -> bool {
     let starts: Vec<Bracket> = starts.collect();
-    starts.windows(2).all(|w| matches!((w[0].hi, w[1].lo), (Some(a), Some(b)) if b - a > CLOSE))
+    starts
+        .windows(2)
+        .all(|w| matches!((w[0].hi, w[1].lo), (Some(a), Some(b)) if b - a > CLOSE))
 }
 
 /// A load's records and HAProxy's lines share the client's port; where it recurs, the order decides.
@@ -271,7 +293,10 @@ fn claim_loads(evidence: &Evidence, lines: &mut Lines<'_>) -> Vec<Vec<Attempt>> 
     for (l, load) in evidence.loads.iter().enumerate() {
         let mut attempts = Vec::with_capacity(load.requests.len());
         for (i, r) in load.requests.iter().enumerate() {
-            attempts.push(Attempt { load: Some((l, i)), ..Attempt::default() });
+            attempts.push(Attempt {
+                load: Some((l, i)),
+                ..Attempt::default()
+            });
             if let Some(port) = r.local_port {
                 records.entry(port).or_default().push((l, i));
             }
@@ -285,10 +310,17 @@ fn claim_loads(evidence: &Evidence, lines: &mut Lines<'_>) -> Vec<Vec<Attempt>> 
         }
         refs.sort_by_key(|at| (load_request(evidence, *at).and_then(|r| r.started.lo), *at));
         hs.sort_by_key(|h| (lines.h(*h).and_then(|r| r.accepted.lo), *h));
-        let apart = well_apart(refs.iter().map(|at| load_request(evidence, *at).map(|r| r.started).unwrap_or_default()));
+        let apart = well_apart(
+            refs.iter()
+                .map(|at| load_request(evidence, *at).map(|r| r.started).unwrap_or_default()),
+        );
         for (at, h) in refs.into_iter().zip(hs) {
             let attempt = lines.claim(h);
-            result[at.0][at.1] = Attempt { load: Some(at), client_haproxy_sure: apart, ..attempt };
+            result[at.0][at.1] = Attempt {
+                load: Some(at),
+                client_haproxy_sure: apart,
+                ..attempt
+            };
         }
     }
     result
@@ -299,7 +331,10 @@ fn claim_singles(evidence: &Evidence, site: &Site, lines: &mut Lines<'_>) -> Vec
     let index = |requests: &mut Vec<Request>, id: &str| match requests.iter().position(|r| r.id == id) {
         Some(i) => i,
         None => {
-            requests.push(Request { id: id.to_owned(), ..Request::default() });
+            requests.push(Request {
+                id: id.to_owned(),
+                ..Request::default()
+            });
             requests.len() - 1
         }
     };
@@ -309,7 +344,9 @@ fn claim_singles(evidence: &Evidence, site: &Site, lines: &mut Lines<'_>) -> Vec
                 let i = index(&mut requests, id);
                 requests[i].path = path.clone();
             }
-            RunLogLine::Summary { id, .. } if evidence.loads.is_empty() || evidence.clients.iter().any(|c| c.id == *id) => {
+            RunLogLine::Summary { id, .. }
+                if evidence.loads.is_empty() || evidence.clients.iter().any(|c| c.id == *id) =>
+            {
                 index(&mut requests, id);
             }
             _ => {}
@@ -324,8 +361,7 @@ fn claim_singles(evidence: &Evidence, site: &Site, lines: &mut Lines<'_>) -> Vec
     }
     let paths: Vec<Option<String>> = requests.iter().map(|r| r.path.clone()).collect();
     for request in &mut requests {
-        request.path_is_unique =
-            request.path.is_some() && paths.iter().filter(|p| **p == request.path).count() == 1;
+        request.path_is_unique = request.path.is_some() && paths.iter().filter(|p| **p == request.path).count() == 1;
         claim_by_port(evidence, lines, request);
     }
     for request in &mut requests {
@@ -336,7 +372,9 @@ fn claim_singles(evidence: &Evidence, site: &Site, lines: &mut Lines<'_>) -> Vec
 
 /// The client's own port names its (last) connection.
 fn claim_by_port(evidence: &Evidence, lines: &mut Lines<'_>, request: &mut Request) {
-    let Some(client) = request.client.map(|c| &evidence.clients[c]) else { return };
+    let Some(client) = request.client.map(|c| &evidence.clients[c]) else {
+        return;
+    };
     let Some(port) = client.local_port else { return };
     let same_path = |r: &HaproxyRequest| match (&request.path, &r.path) {
         (Some(a), Some(b)) => a == b,
@@ -350,18 +388,29 @@ fn claim_by_port(evidence: &Evidence, lines: &mut Lines<'_>, request: &mut Reque
     // Kept connections carry several requests on one port; then the path must tell them apart.
     if let [h] = hits[..] {
         let attempt = lines.claim(h);
-        request.attempts.push(Attempt { client_haproxy_sure: true, ..attempt });
+        request.attempts.push(Attempt {
+            client_haproxy_sure: true,
+            ..attempt
+        });
     }
 }
 
 /// A path that only this request has names all its attempts, those that were re-sent included.
 fn claim_by_path(evidence: &Evidence, site: &Site, lines: &mut Lines<'_>, request: &mut Request) {
-    let Some(path) = request.path.clone().filter(|_| request.path_is_unique) else { return };
+    let Some(path) = request.path.clone().filter(|_| request.path_is_unique) else {
+        return;
+    };
     let had_port = request.client.and_then(|c| evidence.clients[c].local_port).is_some();
     let claimed = !request.attempts.is_empty();
-    let hits: Vec<HaproxyRef> =
-        lines.free().filter(|(_, r)| r.path.as_deref() == Some(path.as_str())).map(|(h, _)| h).collect();
-    let several = request.client.and_then(|c| evidence.clients[c].connects).is_some_and(|n| n > 1);
+    let hits: Vec<HaproxyRef> = lines
+        .free()
+        .filter(|(_, r)| r.path.as_deref() == Some(path.as_str()))
+        .map(|(h, _)| h)
+        .collect();
+    let several = request
+        .client
+        .and_then(|c| evidence.clients[c].connects)
+        .is_some_and(|n| n > 1);
     if had_port && !claimed && !hits.is_empty() && !several {
         request.client_trouble = Some(format!(
             "HAProxy's log has requests for {path}, but none from the client's port: they are not of one run"
@@ -372,18 +421,31 @@ fn claim_by_path(evidence: &Evidence, site: &Site, lines: &mut Lines<'_>, reques
             request.attempts.push(attempt);
         }
     }
-    let alone: Vec<EnvoyRef> =
-        lines.free_envoy().filter(|(_, r)| r.path.as_deref() == Some(path.as_str())).map(|(e, _)| e).collect();
+    let alone: Vec<EnvoyRef> = lines
+        .free_envoy()
+        .filter(|(_, r)| r.path.as_deref() == Some(path.as_str()))
+        .map(|(e, _)| e)
+        .collect();
     for e in alone {
         lines.envoy_claimed.insert(e);
         // A redispatched request has one line of HAProxy and one of Envoy on each pod that it was on.
-        let server = site.pods.iter().find(|p| p.envoy == Some(e.0)).and_then(|p| p.server.clone());
+        let server = site
+            .pods
+            .iter()
+            .find(|p| p.envoy == Some(e.0))
+            .and_then(|p| p.server.clone());
         let home = request.attempts.iter_mut().find(|a| {
-            a.envoy.is_none() && a.haproxy.and_then(|h| lines.h(h)).is_some_and(|h| h.server.is_some() && h.server == server)
+            a.envoy.is_none()
+                && a.haproxy
+                    .and_then(|h| lines.h(h))
+                    .is_some_and(|h| h.server.is_some() && h.server == server)
         });
         match home {
             Some(a) => a.envoy = Some(e),
-            None => request.attempts.push(Attempt { envoy: Some(e), ..Attempt::default() }),
+            None => request.attempts.push(Attempt {
+                envoy: Some(e),
+                ..Attempt::default()
+            }),
         }
     }
     let start = |a: &Attempt| {

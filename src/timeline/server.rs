@@ -39,7 +39,10 @@ pub fn stat_points<'e>(evidence: &'e Evidence, site: &Site, server: &str) -> Vec
                 file: s.file,
                 at,
                 line: sample.place.line,
-                row: sample.rows.iter().find(|r| !r.is_backend && &*r.server == server && r.proxy == *proxy),
+                row: sample
+                    .rows
+                    .iter()
+                    .find(|r| !r.is_backend && &*r.server == server && r.proxy == *proxy),
             })
         })
         .collect()
@@ -67,7 +70,9 @@ pub fn logged_changes<'e>(
     log: Option<usize>,
     server: &str,
 ) -> Vec<(usize, &'e HaproxyLine, &'e ServerState)> {
-    let Some(log) = log.map(|i| &evidence.haproxy_logs[i]) else { return Vec::new() };
+    let Some(log) = log.map(|i| &evidence.haproxy_logs[i]) else {
+        return Vec::new();
+    };
     log.lines
         .iter()
         .enumerate()
@@ -95,10 +100,18 @@ pub fn reloads(evidence: &Evidence, site: &Site, log: Option<usize>, clocks: &Cl
     for server in &site.servers {
         let points = stat_points(evidence, site, &server.name);
         for (a, b) in pairs(&points) {
-            let (Some(before), Some(after)) = (a.row, b.row) else { continue };
+            let (Some(before), Some(after)) = (a.row, b.row) else {
+                continue;
+            };
             let fell = |x: Option<u64>, y: Option<u64>| matches!((x, y), (Some(x), Some(y)) if y < x);
-            if fell(before.stot, after.stot) || fell(before.chkfail, after.chkfail) || fell(before.chkdown, after.chkdown) {
-                let at = Bracket { lo: a.at.lo, hi: b.at.hi };
+            if fell(before.stot, after.stot)
+                || fell(before.chkfail, after.chkfail)
+                || fell(before.chkdown, after.chkdown)
+            {
+                let at = Bracket {
+                    lo: a.at.lo,
+                    hi: b.at.hi,
+                };
                 found.extend(clocks.sight(b.file, b.line, at));
             }
         }
@@ -123,7 +136,11 @@ pub fn down_after(
     server: &Arc<str>,
     after: &[Sighting],
 ) -> Option<Change> {
-    let too_early = |s: &Sighting| after.iter().any(|a| clocks.gap(a, s).surely_negative() && !is_later_line(a, s));
+    let too_early = |s: &Sighting| {
+        after
+            .iter()
+            .any(|a| clocks.gap(a, s).surely_negative() && !is_later_line(a, s))
+    };
     let mut sightings = Vec::new();
     let mut state = None;
     let mut log_line = None;
@@ -132,7 +149,10 @@ pub fn down_after(
         let file = line.place.file;
         match s.to {
             ServerChange::Down => {
-                let at = Bracket { lo: line.at.lo.map(|t| t - DOWN_BEFORE_ITS_LINE), hi: line.at.hi };
+                let at = Bracket {
+                    lo: line.at.lo.map(|t| t - DOWN_BEFORE_ITS_LINE),
+                    hi: line.at.hi,
+                };
                 let sighting = clocks.sight(file, line.place.line, at);
                 let early = sighting.as_ref().is_some_and(&too_early);
                 // Without usable times the first DOWN after an UP is meant.
@@ -156,7 +176,9 @@ pub fn down_after(
     }
     let points = stat_points(evidence, site, server);
     for (a, b) in pairs(&points) {
-        let (Some(before), Some(now)) = (a.row, b.row) else { continue };
+        let (Some(before), Some(now)) = (a.row, b.row) else {
+            continue;
+        };
         let went_down = before.status.class.is_alive() && now.status.class.is_down();
         // Counted though it was UP again at the next sample.
         let between = before.status.class.is_alive()
@@ -165,9 +187,14 @@ pub fn down_after(
         if !(went_down || between) {
             continue;
         }
-        let at = Bracket { lo: a.at.lo, hi: b.at.hi };
+        let at = Bracket {
+            lo: a.at.lo,
+            hi: b.at.hi,
+        };
         let at = last_change(b, now).and_then(|l| at.intersect(l)).unwrap_or(at);
-        let Some(sighting) = clocks.sight(b.file, b.line, at) else { continue };
+        let Some(sighting) = clocks.sight(b.file, b.line, at) else {
+            continue;
+        };
         if !too_early(&sighting) {
             sightings.push(sighting);
             break;
@@ -176,7 +203,13 @@ pub fn down_after(
     if sightings.is_empty() && state.is_none() {
         return None;
     }
-    Some(Change { server: Arc::clone(server), to: ServerChange::Down, sightings, state, log_line })
+    Some(Change {
+        server: Arc::clone(server),
+        to: ServerChange::Down,
+        sightings,
+        state,
+        log_line,
+    })
 }
 
 /// Two stamps of one file are in the file's order even when both are of one second.
@@ -200,13 +233,13 @@ fn refined_by_kills(evidence: &Evidence, log: Option<usize>, server: &str, down:
     let Some(log) = log else { return at };
     let mut refined = at;
     for i in 0..evidence.haproxy_logs[log].lines.len() {
-        let Some((line, h)) = haproxy_request(evidence, (log, i)) else { continue };
+        let Some((line, h)) = haproxy_request(evidence, (log, i)) else {
+            continue;
+        };
         if h.server.as_deref() != Some(server) || !h.termination.cut_by_down() {
             continue;
         }
-        let near = |a: Option<crate::time::Instant>, b: Option<crate::time::Instant>| {
-            matches!((a, b), (Some(a), Some(b)) if (a - b).abs() <= Duration::from_secs(2))
-        };
+        let near = |a: Option<crate::time::Instant>, b: Option<crate::time::Instant>| matches!((a, b), (Some(a), Some(b)) if (a - b).abs() <= Duration::from_secs(2));
         if near(line.at.lo, down.at.lo) {
             let end = super::message::haproxy_end(line.at, h);
             // Killed by the walk over the sessions right after the change of state.
@@ -222,7 +255,9 @@ fn refined_by_kills(evidence: &Evidence, log: Option<usize>, server: &str, down:
 
 /// The server had passed a check, or served a request, before this line.
 fn was_up_before(evidence: &Evidence, site: &Site, log: Option<usize>, server: &str, line: usize) -> bool {
-    let Some(log) = log.map(|i| &evidence.haproxy_logs[i]) else { return false };
+    let Some(log) = log.map(|i| &evidence.haproxy_logs[i]) else {
+        return false;
+    };
     log.lines[..line].iter().any(|l| match &l.what {
         HaproxyEvent::HealthCheck(h) => {
             &*h.server == server

@@ -111,7 +111,10 @@ impl Site {
             if matches!(call.verb.as_str(), "delete_pod" | "evict_pod") {
                 let by_node = |n: &String| known.servers.get(n);
                 if let Some(server) = call.server.as_ref().or_else(|| call.pod.as_ref().and_then(by_node)) {
-                    named.push((server.clone(), format!("{} step{}", call.verb, uid_note(call.uid.is_some()))));
+                    named.push((
+                        server.clone(),
+                        format!("{} step{}", call.verb, uid_note(call.uid.is_some())),
+                    ));
                 }
             }
         }
@@ -146,7 +149,11 @@ impl Site {
                     self.servers[i].target = true;
                 }
             }
-            let by = if load { "servers that went DOWN during the load" } else { "the only server that went UP to DOWN" };
+            let by = if load {
+                "servers that went DOWN during the load"
+            } else {
+                "the only server that went UP to DOWN"
+            };
             self.target_by.get_or_insert(by.to_owned());
         } else if down.is_empty() && self.servers.len() == 1 {
             self.servers[0].target = true;
@@ -173,10 +180,14 @@ impl Site {
                 let mut up = false;
                 for line in &log.lines {
                     match &line.what {
-                        HaproxyEvent::HealthCheck(c) if c.server == server.name && Some(&c.backend) == self.proxy.as_ref() => {
+                        HaproxyEvent::HealthCheck(c)
+                            if c.server == server.name && Some(&c.backend) == self.proxy.as_ref() =>
+                        {
                             up |= c.ok || c.status.as_ref().is_some_and(|(n, _, word)| &**word == "UP" && *n > 0);
                         }
-                        HaproxyEvent::ServerState(s) if s.server == server.name && Some(&s.backend) == self.proxy.as_ref() => {
+                        HaproxyEvent::ServerState(s)
+                            if s.server == server.name && Some(&s.backend) == self.proxy.as_ref() =>
+                        {
                             match s.to {
                                 ServerChange::Down | ServerChange::DownByTracking if up => {
                                     found.insert(Arc::clone(&server.name));
@@ -205,20 +216,33 @@ impl Site {
             let t: Vec<usize> = self.targets().collect();
             (t.len() == 1).then(|| Arc::clone(&self.servers[t[0]].name))
         };
-        let run_log_pod = evidence.run_log.as_ref().and_then(|l| l.target.clone()).unwrap_or_default();
+        let run_log_pod = evidence
+            .run_log
+            .as_ref()
+            .and_then(|l| l.target.clone())
+            .unwrap_or_default();
         let mut placed = Vec::new();
         for pod in &self.pods {
-            let by_name = pod.name.as_deref().and_then(|n| self.server(n)).map(|i| Arc::clone(&self.servers[i].name));
+            let by_name = pod
+                .name
+                .as_deref()
+                .and_then(|n| self.server(n))
+                .map(|i| Arc::clone(&self.servers[i].name));
             let by_run_log = (pod.name.is_some() && pod.name == run_log_pod.pod)
                 .then(|| run_log_pod.server.as_deref().and_then(|s| self.server(s)))
                 .flatten()
                 .map(|i| Arc::clone(&self.servers[i].name));
             let by_address = pod.envoy.and_then(|e| {
                 let local = evidence.envoy_logs[e].requests.iter().find_map(|r| r.local)?;
-                self.servers.iter().find(|s| s.address == Some(local)).map(|s| Arc::clone(&s.name))
+                self.servers
+                    .iter()
+                    .find(|s| s.address == Some(local))
+                    .map(|s| Arc::clone(&s.name))
             });
             let by_request = pod.envoy.and_then(|e| self.server_by_requests(evidence, e));
-            let alone = (self.pods.len() == 1 || pod.name.is_none()).then(|| only_target.clone()).flatten();
+            let alone = (self.pods.len() == 1 || pod.name.is_none())
+                .then(|| only_target.clone())
+                .flatten();
             placed.push(by_name.or(by_run_log).or(by_address).or(by_request).or(alone));
         }
         for (pod, server) in self.pods.iter_mut().zip(placed) {
@@ -245,7 +269,9 @@ impl Site {
             }
         }
         let most = seen.iter().max_by_key(|(_, n)| **n)?;
-        seen.values().all(|n| n == most.1 || n * 10 <= *most.1).then(|| Arc::clone(most.0))
+        seen.values()
+            .all(|n| n == most.1 || n * 10 <= *most.1)
+            .then(|| Arc::clone(most.0))
     }
 }
 
@@ -270,25 +296,40 @@ fn proxy(evidence: &Evidence, known: &Knowledge) -> Option<Arc<str>> {
         return Some(Arc::clone(p));
     }
     let mut sessions: BTreeMap<Arc<str>, u64> = BTreeMap::new();
-    for row in evidence.haproxy_csv.iter().flat_map(|s| &s.samples).flat_map(|s| &s.rows) {
+    for row in evidence
+        .haproxy_csv
+        .iter()
+        .flat_map(|s| &s.samples)
+        .flat_map(|s| &s.rows)
+    {
         if !row.is_backend {
             let n = sessions.entry(Arc::clone(&row.proxy)).or_default();
             *n = (*n).max(row.stot.unwrap_or(0));
         }
     }
-    let busiest = sessions.iter().max_by_key(|(_, n)| **n).filter(|(_, n)| **n > 0 || sessions.len() == 1);
+    let busiest = sessions
+        .iter()
+        .max_by_key(|(_, n)| **n)
+        .filter(|(_, n)| **n > 0 || sessions.len() == 1);
     if let Some((p, _)) = busiest {
         return Some(Arc::clone(p));
     }
     let config = evidence.haproxy_config.as_ref()?;
     let named = config.frontends.iter().find_map(|f| f.default_backend.clone());
-    named.or_else(|| config.backends.first().map(|b| b.name.clone())).map(Arc::from)
+    named
+        .or_else(|| config.backends.first().map(|b| b.name.clone()))
+        .map(Arc::from)
 }
 
 fn servers(evidence: &Evidence, proxy: Option<&str>) -> Vec<SiteServer> {
     let Some(proxy) = proxy else { return Vec::new() };
     let mut found: BTreeMap<Arc<str>, Option<Endpoint>> = BTreeMap::new();
-    for row in evidence.haproxy_csv.iter().flat_map(|s| &s.samples).flat_map(|s| &s.rows) {
+    for row in evidence
+        .haproxy_csv
+        .iter()
+        .flat_map(|s| &s.samples)
+        .flat_map(|s| &s.rows)
+    {
         if !row.is_backend && &*row.proxy == proxy {
             let address = row.addr.as_deref().and_then(|a| a.parse().ok());
             let known = found.entry(Arc::clone(&row.server)).or_default();
@@ -308,7 +349,10 @@ fn servers(evidence: &Evidence, proxy: Option<&str>) -> Vec<SiteServer> {
             found.entry(Arc::clone(s)).or_default();
         }
     }
-    let backend = evidence.haproxy_config.as_ref().and_then(|c| c.backends.iter().find(|b| b.name == proxy));
+    let backend = evidence
+        .haproxy_config
+        .as_ref()
+        .and_then(|c| c.backends.iter().find(|b| b.name == proxy));
     for server in backend.iter().flat_map(|b| &b.servers) {
         if let Some(known) = found.get_mut(server.name.as_str()) {
             *known = known.or(server.address);
@@ -316,7 +360,14 @@ fn servers(evidence: &Evidence, proxy: Option<&str>) -> Vec<SiteServer> {
             found.insert(Arc::from(server.name.as_str()), server.address);
         }
     }
-    found.into_iter().map(|(name, address)| SiteServer { name, address, target: false }).collect()
+    found
+        .into_iter()
+        .map(|(name, address)| SiteServer {
+            name,
+            address,
+            target: false,
+        })
+        .collect()
 }
 
 /// From the configuration; else the path that Envoy's log shows most regularly with the load balancer's checks.
@@ -324,7 +375,9 @@ fn check_path(evidence: &Evidence, proxy: Option<&str>) -> String {
     const USUAL: &str = "/health_check.html";
     let config = evidence.haproxy_config.as_ref();
     let backend = config.and_then(|c| c.backends.iter().find(|b| Some(b.name.as_str()) == proxy));
-    backend.and_then(|b| b.check_path.clone()).unwrap_or_else(|| USUAL.to_owned())
+    backend
+        .and_then(|b| b.check_path.clone())
+        .unwrap_or_else(|| USUAL.to_owned())
 }
 
 /// Where connections to the pods come from: HAProxy's own address in its lines, else the peer of the checks.

@@ -40,9 +40,17 @@ impl Stop {
         for call in &evidence.own_calls {
             let hits = call.server.as_deref().is_none_or(|s| s == server);
             if hits && matches!(call.verb.as_str(), "delete_pod" | "evict_pod" | "drain_node" | "scale") {
-                let at = Bracket { lo: Some(call.sent - Duration::from_nanos(1)), hi: call.received };
+                let at = Bracket {
+                    lo: Some(call.sent - Duration::from_nanos(1)),
+                    hi: call.received,
+                };
                 if let Some(clock) = clocks.named("gtrun") {
-                    stop.ordered.push(Sighting { clock, at, file: crate::evidence::FileId(0), line: 0 });
+                    stop.ordered.push(Sighting {
+                        clock,
+                        at,
+                        file: crate::evidence::FileId(0),
+                        line: 0,
+                    });
                     stop.by = Some("delete step");
                 }
             }
@@ -58,18 +66,32 @@ impl Stop {
             if let RunLogLine::DeletePod { pod, .. } = &entry.what
                 && (pod == server || (!several && site.server(pod).is_none()))
             {
-                let at = Bracket { lo: entry.at.lo, hi: entry.at.hi.map(|t| t + KUBECTL) };
-                stop.ordered.extend(clocks.sight(entry.place.file, entry.place.line, at));
+                let at = Bracket {
+                    lo: entry.at.lo,
+                    hi: entry.at.hi.map(|t| t + KUBECTL),
+                };
+                stop.ordered
+                    .extend(clocks.sight(entry.place.file, entry.place.line, at));
                 stop.by = stop.by.or(Some("run.log"));
             }
         }
         for hc in site.pods_of(server).filter_map(|p| p.hc).map(|i| &evidence.hc_logs[i]) {
-            let left = hc.lines.iter().find(|l| matches!(&l.what, HcEvent::Transition { from, to } if is_first(from) && from != to));
+            let left = hc
+                .lines
+                .iter()
+                .find(|l| matches!(&l.what, HcEvent::Transition { from, to } if is_first(from) && from != to));
             if let Some(line) = left
                 && clocks.belongs(hc.file)
             {
                 // The order came before the drain; without an order recorded the drain stands for it.
-                let at = if stop.ordered.is_empty() { line.at } else { Bracket { lo: None, hi: line.at.hi } };
+                let at = if stop.ordered.is_empty() {
+                    line.at
+                } else {
+                    Bracket {
+                        lo: None,
+                        hi: line.at.hi,
+                    }
+                };
                 stop.drain.extend(clocks.sight(hc.file, line.place.line, at));
                 stop.by = stop.by.or(Some("drain in the FSM log"));
             }
@@ -82,12 +104,18 @@ impl Stop {
 
     /// A deletion timestamp seen by the watch: the order came before it arrived.
     fn from_watch(&mut self, evidence: &Evidence, clocks: &Clocks) {
-        let events = evidence.watches.iter().flat_map(|w| w.events.iter().map(move |e| (w.file, e)));
+        let events = evidence
+            .watches
+            .iter()
+            .flat_map(|w| w.events.iter().map(move |e| (w.file, e)));
         for (file, event) in events {
             if let WatchChange::Pod(pod) = &event.what
                 && pod.deletion.is_some()
             {
-                let at = Bracket { lo: event.last_contact, hi: Some(event.arrival) };
+                let at = Bracket {
+                    lo: event.last_contact,
+                    hi: Some(event.arrival),
+                };
                 self.ordered.extend(clocks.sight(file, event.place.line, at));
                 self.by = self.by.or(Some("pod watch"));
                 return;

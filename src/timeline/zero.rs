@@ -59,8 +59,12 @@ impl GaugeNames {
             .iter()
             .filter(|n| n.starts_with("http.") && n.ends_with(SUFFIX_DOWN))
             .filter(|n| match &timeline.known.ingress {
-                Some(prefix) => n.strip_prefix("http.").is_some_and(|rest| rest.trim_end_matches(SUFFIX_DOWN) == prefix),
-                None => !["admin", "agent", "stats", "outbound"].iter().any(|own| n[5..].starts_with(own)),
+                Some(prefix) => n
+                    .strip_prefix("http.")
+                    .is_some_and(|rest| rest.trim_end_matches(SUFFIX_DOWN) == prefix),
+                None => !["admin", "agent", "stats", "outbound"]
+                    .iter()
+                    .any(|own| n[5..].starts_with(own)),
             })
             .map(|n| n.to_string())
             .collect::<Vec<_>>();
@@ -78,8 +82,11 @@ impl GaugeNames {
                 .collect()
         };
         let (check_seen, app_seen) = (seen(true), seen(false));
-        let mut checks: Vec<String> =
-            clusters.iter().filter(|c| check_seen.contains(*c) && !app_seen.contains(*c)).cloned().collect();
+        let mut checks: Vec<String> = clusters
+            .iter()
+            .filter(|c| check_seen.contains(*c) && !app_seen.contains(*c))
+            .cloned()
+            .collect();
         let mut app: Vec<String> = match &timeline.known.app_cluster {
             Some(name) => clusters.iter().filter(|c| **c == gauge_of(name)).cloned().collect(),
             None => clusters.iter().filter(|c| app_seen.contains(*c)).cloned().collect(),
@@ -88,27 +95,50 @@ impl GaugeNames {
         if app.is_empty() {
             // Nobody tells; a cluster that was never busy does not matter, and one that alone was busy is the
             // application's. Two busy ones cannot be told apart.
-            let busy: Vec<String> = clusters.iter().filter(|c| !checks.contains(c) && was_busy(samples, c)).cloned().collect();
+            let busy: Vec<String> = clusters
+                .iter()
+                .filter(|c| !checks.contains(c) && was_busy(samples, c))
+                .cloned()
+                .collect();
             ambiguous = busy.len() > 1;
-            app = if busy.is_empty() { clusters.iter().filter(|c| !checks.contains(c)).cloned().collect() } else { busy };
+            app = if busy.is_empty() {
+                clusters.iter().filter(|c| !checks.contains(c)).cloned().collect()
+            } else {
+                busy
+            };
         }
         if checks.is_empty() && timeline.known.app_cluster.is_some() {
             checks = clusters.iter().filter(|c| !app.contains(c)).cloned().collect();
         }
-        Self { ingress: (ingress.len() == 1).then(|| ingress[0].clone()), app, checks, ambiguous }
+        Self {
+            ingress: (ingress.len() == 1).then(|| ingress[0].clone()),
+            app,
+            checks,
+            ambiguous,
+        }
     }
 
     /// Requests between load balancer and proxy, and between proxy and application, without health checks.
     pub fn counts(&self, values: &std::collections::BTreeMap<std::sync::Arc<str>, u64>) -> (Option<u64>, Option<u64>) {
         let checks: u64 = self.checks.iter().filter_map(|n| values.get(n.as_str())).sum();
-        let downstream = self.ingress.as_ref().and_then(|n| values.get(n.as_str())).map(|n| n.saturating_sub(checks));
-        let app: Vec<u64> = self.app.iter().filter_map(|n| values.get(n.as_str()).copied()).collect();
+        let downstream = self
+            .ingress
+            .as_ref()
+            .and_then(|n| values.get(n.as_str()))
+            .map(|n| n.saturating_sub(checks));
+        let app: Vec<u64> = self
+            .app
+            .iter()
+            .filter_map(|n| values.get(n.as_str()).copied())
+            .collect();
         (downstream, (!app.is_empty()).then(|| app.iter().sum()))
     }
 
     /// What a reply says.
     pub fn judge(&self, reading: &Reading) -> InFlight {
-        let Reading::Values(values) = reading else { return InFlight::Unknown };
+        let Reading::Values(values) = reading else {
+            return InFlight::Unknown;
+        };
         let app: Vec<Option<u64>> = self.app.iter().map(|n| values.get(n.as_str()).copied()).collect();
         let any_app_busy = app.iter().flatten().any(|n| *n > 0);
         let downstream = self.ingress.as_ref().and_then(|n| values.get(n.as_str()).copied());
@@ -139,7 +169,9 @@ impl GaugeNames {
 }
 
 fn was_busy(samples: &[GaugeSample], name: &str) -> bool {
-    samples.iter().any(|s| matches!(&s.reading, Reading::Values(v) if v.get(name).is_some_and(|n| *n > 0)))
+    samples
+        .iter()
+        .any(|s| matches!(&s.reading, Reading::Values(v) if v.get(name).is_some_and(|n| *n > 0)))
 }
 
 /// The last fall to zero in a series: after the last busy sample, not after the first idle one that follows.
@@ -163,16 +195,28 @@ pub fn of(timeline: &Timeline<'_>, server: &str) -> ActiveZero {
             }
             let names = GaugeNames::learn(timeline, &series.samples);
             let brackets = sampling::gauge_brackets(series);
-            let samples: Vec<(Bracket, InFlight)> =
-                series.samples.iter().zip(brackets).map(|(s, b)| (b, names.judge(&s.reading))).collect();
+            let samples: Vec<(Bracket, InFlight)> = series
+                .samples
+                .iter()
+                .zip(brackets)
+                .map(|(s, b)| (b, names.judge(&s.reading)))
+                .collect();
             if let Some(at) = settled(&samples) {
                 zero.seen = true;
                 // A flap between two samples is invisible: the upper end holds only when no session came later.
-                let at = if quiet(at, series.file) { at } else { Bracket { lo: at.lo, hi: None } };
+                let at = if quiet(at, series.file) {
+                    at
+                } else {
+                    Bracket { lo: at.lo, hi: None }
+                };
                 zero.sightings.extend(timeline.clocks.sight(series.file, 0, at));
             }
         }
-        if let Some(hc) = pod.hc.map(|i| &evidence.hc_logs[i]).filter(|h| timeline.clocks.belongs(h.file)) {
+        if let Some(hc) = pod
+            .hc
+            .map(|i| &evidence.hc_logs[i])
+            .filter(|h| timeline.clocks.belongs(h.file))
+        {
             let polls: Vec<(Bracket, InFlight)> = message::own_polls(hc)
                 .into_iter()
                 .map(|(b, busy)| {
@@ -186,11 +230,19 @@ pub fn of(timeline: &Timeline<'_>, server: &str) -> ActiveZero {
                 .collect();
             if let Some(at) = settled(&polls) {
                 zero.seen = true;
-                let at = if quiet(at, hc.file) { at } else { Bracket { lo: at.lo, hi: None } };
+                let at = if quiet(at, hc.file) {
+                    at
+                } else {
+                    Bracket { lo: at.lo, hi: None }
+                };
                 zero.sightings.extend(timeline.clocks.sight(hc.file, 0, at));
             }
         }
-        if let Some(envoy) = pod.envoy.map(|i| &evidence.envoy_logs[i]).filter(|e| timeline.clocks.belongs(e.file)) {
+        if let Some(envoy) = pod
+            .envoy
+            .map(|i| &evidence.envoy_logs[i])
+            .filter(|e| timeline.clocks.belongs(e.file))
+        {
             access_log(timeline, server, envoy, &mut zero);
         }
     }
@@ -206,11 +258,16 @@ pub fn first_after_drain(timeline: &Timeline<'_>, target: &super::Target) -> Opt
             let brackets = sampling::gauge_brackets(series);
             let mut before: Option<Bracket> = None;
             for (sample, at) in series.samples.iter().zip(brackets) {
-                let Some(s) = timeline.clocks.sight(series.file, sample.place.line, at) else { continue };
+                let Some(s) = timeline.clocks.sight(series.file, sample.place.line, at) else {
+                    continue;
+                };
                 let after = timeline.clocks.gap(drain, &s).surely_positive();
                 if after && names.judge(&sample.reading) == InFlight::Idle {
                     let lo = before.and_then(|b| b.lo);
-                    return Some(Sighting { at: Bracket { lo, hi: s.at.hi }, ..s });
+                    return Some(Sighting {
+                        at: Bracket { lo, hi: s.at.hi },
+                        ..s
+                    });
                 }
                 if names.judge(&sample.reading) == InFlight::Busy {
                     before = Some(s.at);
@@ -229,21 +286,34 @@ fn access_log(
     envoy: &crate::evidence::envoy_log::EnvoyLog,
     zero: &mut ActiveZero,
 ) {
-    let app: Vec<_> = envoy.requests.iter().filter(|r| !timeline.site.is_check(r.path.as_deref())).collect();
-    let Some(last) = app.iter().max_by_key(|r| (r.ended.hi, r.place.line)) else { return };
-    let alive_after = envoy.requests.iter().any(|r| {
-        matches!((r.started.lo, last.ended.hi), (Some(start), Some(end)) if start >= end)
-    });
+    let app: Vec<_> = envoy
+        .requests
+        .iter()
+        .filter(|r| !timeline.site.is_check(r.path.as_deref()))
+        .collect();
+    let Some(last) = app.iter().max_by_key(|r| (r.ended.hi, r.place.line)) else {
+        return;
+    };
+    let alive_after = envoy
+        .requests
+        .iter()
+        .any(|r| matches!((r.started.lo, last.ended.hi), (Some(start), Some(end)) if start >= end));
     let complete = sessions(timeline, server) == Some(app.len() as u64);
     if alive_after && complete {
         zero.seen = true;
-        zero.sightings.extend(timeline.clocks.sight(envoy.file, last.place.line, last.ended));
+        zero.sightings
+            .extend(timeline.clocks.sight(envoy.file, last.place.line, last.ended));
     } else {
         if !complete {
-            zero.notes.push("Envoy's access log does not hold every session of the server".to_owned());
+            zero.notes
+                .push("Envoy's access log does not hold every session of the server".to_owned());
         }
-        let at = Bracket { lo: last.ended.lo, hi: None };
-        zero.sightings.extend(timeline.clocks.sight(envoy.file, last.place.line, at));
+        let at = Bracket {
+            lo: last.ended.lo,
+            hi: None,
+        };
+        zero.sightings
+            .extend(timeline.clocks.sight(envoy.file, last.place.line, at));
     }
 }
 
@@ -256,7 +326,11 @@ pub fn sessions(timeline: &Timeline<'_>, server: &str) -> Option<u64> {
     }
     let usable = |file| timeline.clocks.belongs(file);
     let points = server::stat_points(evidence, &timeline.site, server);
-    let rows: Vec<_> = points.iter().filter(|p| usable(p.file)).filter_map(|p| p.row?.stot).collect();
+    let rows: Vec<_> = points
+        .iter()
+        .filter(|p| usable(p.file))
+        .filter_map(|p| p.row?.stot)
+        .collect();
     let counted = rows.first().zip(rows.last()).map(|(a, b)| b.saturating_sub(*a));
     let first = evidence
         .haproxy_csv
@@ -289,8 +363,12 @@ fn no_sessions_after<'t>(
     let evidence: &Evidence = timeline.evidence;
     let points = server::stat_points(evidence, &timeline.site, server);
     move |at, file| {
-        let Some(zero) = timeline.clocks.sight(file, 0, Bracket { lo: at.lo, hi: at.lo }) else { return false };
-        let usable = points.iter().filter(|p| timeline.clocks.belongs(p.file) && p.row.is_some());
+        let Some(zero) = timeline.clocks.sight(file, 0, Bracket { lo: at.lo, hi: at.lo }) else {
+            return false;
+        };
+        let usable = points
+            .iter()
+            .filter(|p| timeline.clocks.belongs(p.file) && p.row.is_some());
         let rows: Vec<_> = usable.collect();
         if !rows.is_empty() && timeline.reloads.is_empty() {
             let last = rows.last().and_then(|p| p.row?.stot);
@@ -309,9 +387,13 @@ fn no_sessions_after<'t>(
             .requests
             .attempts()
             .filter_map(|a| {
-                let (h, (line, r)) = a.haproxy.and_then(|h| Some((h, super::request::haproxy_request(evidence, h)?)))?;
+                let (h, (line, r)) = a
+                    .haproxy
+                    .and_then(|h| Some((h, super::request::haproxy_request(evidence, h)?)))?;
                 (r.server.as_deref() == Some(server)).then_some(())?;
-                timeline.clocks.sight(evidence.haproxy_logs[h.0].file, line.place.line, r.accepted)
+                timeline
+                    .clocks
+                    .sight(evidence.haproxy_logs[h.0].file, line.place.line, r.accepted)
             })
             .collect();
         !starts.is_empty() && starts.iter().all(|s| timeline.clocks.gap(s, &zero).surely_positive())

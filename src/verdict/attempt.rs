@@ -45,7 +45,9 @@ impl<'e> AttemptView<'e> {
         let (mut started, mut ended) = (Vec::new(), Vec::new());
         let mut server = None;
         let mut haproxy = None;
-        let h_at = attempt.haproxy.filter(|h| clocks.belongs(evidence.haproxy_logs[h.0].file));
+        let h_at = attempt
+            .haproxy
+            .filter(|h| clocks.belongs(evidence.haproxy_logs[h.0].file));
         if let Some((at, (line, h))) = h_at.and_then(|at| Some((at, haproxy_request(evidence, at)?))) {
             let file = evidence.haproxy_logs[at.0].file;
             // After a retry the accept stamp is that of the first attempt, which was elsewhere.
@@ -63,7 +65,12 @@ impl<'e> AttemptView<'e> {
             started.extend(clocks.sight(file, e.place.line, e.started));
             ended.extend(clocks.sight(file, e.place.line, e.ended));
             if server.is_none() {
-                server = timeline.site.pods.iter().find(|p| p.envoy == Some(at.0)).and_then(|p| p.server.clone());
+                server = timeline
+                    .site
+                    .pods
+                    .iter()
+                    .find(|p| p.envoy == Some(at.0))
+                    .and_then(|p| p.server.clone());
             }
             envoy = Some(e);
         }
@@ -72,7 +79,13 @@ impl<'e> AttemptView<'e> {
         {
             ended.extend(clocks.sight(evidence.loads[at.0].file, l.place.line, l.ended));
         }
-        Self { server, haproxy, envoy, started, ended }
+        Self {
+            server,
+            haproxy,
+            envoy,
+            started,
+            ended,
+        }
     }
 
     /// Envoy says that its peer, the load balancer, went away.
@@ -107,7 +120,9 @@ pub fn shown_on_reference(timeline: &Timeline<'_>, sightings: &[Sighting]) -> Br
         return sightings.first().map(|s| s.at).unwrap_or_default();
     };
     let converted = sightings.iter().map(|s| timeline.clocks.convert(s, reference));
-    converted.min_by_key(|b| b.width().map_or(i64::MAX, Duration::as_nanos)).unwrap_or_default()
+    converted
+        .min_by_key(|b| b.width().map_or(i64::MAX, Duration::as_nanos))
+        .unwrap_or_default()
 }
 
 /// Began before the order to stop, was over after it, each by at least `margin`.

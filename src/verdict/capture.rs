@@ -33,7 +33,9 @@ pub fn cut(timeline: &Timeline<'_>, v: &AttemptView<'_>, target: &Target) -> Opt
 /// The close lies on DOWN as closely as the sources can tell, which must be within 0.7 s: a bracket of one poll of
 /// the statistics every 0.5 s.
 fn at_down(timeline: &Timeline<'_>, closed: &Sighting, down: &[Sighting]) -> bool {
-    let Some(gap) = gap_between(&timeline.clocks, std::slice::from_ref(closed), down) else { return false };
+    let Some(gap) = gap_between(&timeline.clocks, std::slice::from_ref(closed), down) else {
+        return false;
+    };
     matches!((gap.min, gap.max), (Some(a), Some(b))
         if gap.tied && a <= Duration::ZERO && b >= Duration::from_millis(-10)
             && b - a <= Duration::from_millis(700))

@@ -9,12 +9,22 @@ use crate::timeline::message::MessageKind;
 /// One finding a clock, against the reference.
 pub fn findings(timeline: &Timeline<'_>) -> Vec<ClockFinding> {
     let clocks = &timeline.clocks;
-    let Some(reference) = clocks.reference(timeline.evidence) else { return Vec::new() };
+    let Some(reference) = clocks.reference(timeline.evidence) else {
+        return Vec::new();
+    };
     let middle = clocks.messages().iter().filter_map(|m| m.later.at.hi).min();
     clocks
         .all()
         .filter(|c| *c != reference)
-        .filter(|c| timeline.evidence.files.iter().enumerate().any(|(i, _)| clocks.of(FileId(i as u32)) == Some(*c)) || clocks.trouble.contains_key(c))
+        .filter(|c| {
+            timeline
+                .evidence
+                .files
+                .iter()
+                .enumerate()
+                .any(|(i, _)| clocks.of(FileId(i as u32)) == Some(*c))
+                || clocks.trouble.contains_key(c)
+        })
         .map(|clock| {
             let offset = middle.map(|t| clocks.offset(clock, reference, t));
             let kinds: Vec<MessageKind> = clocks
@@ -43,7 +53,10 @@ pub fn findings(timeline: &Timeline<'_>) -> Vec<ClockFinding> {
 fn trouble_text(trouble: &Trouble) -> String {
     match trouble {
         Trouble::Disagrees { with, by } => {
-            format!("clocks disagree: its messages and those of {with} contradict each other by {:.3} s", by.as_secs_f64())
+            format!(
+                "clocks disagree: its messages and those of {with} contradict each other by {:.3} s",
+                by.as_secs_f64()
+            )
         }
         Trouble::Off { with, offset } => format!(
             "clocks disagree: {:+.3} to {:+.3} s against {with}, by their messages",

@@ -54,7 +54,12 @@ fn leaving<'a, 'e>(
 ) -> Option<(&'a StatPoint<'e>, &'e StatRow, &'a StatPoint<'e>, &'e StatRow)> {
     let too_early = |p: &StatPoint<'_>| {
         let sight = timeline.clocks.sight(p.file, p.line, p.at);
-        sight.is_some_and(|s| target.stop.known().any(|k| timeline.clocks.gap(k, &s).surely_negative()))
+        sight.is_some_and(|s| {
+            target
+                .stop
+                .known()
+                .any(|k| timeline.clocks.gap(k, &s).surely_negative())
+        })
     };
     server::pairs(points)
         .filter(|(a, b)| timeline.clocks.belongs(a.file) && !too_early(b))
@@ -68,15 +73,23 @@ fn leaving<'a, 'e>(
 /// What the statistics alone say, for one target.
 pub fn stat_story(timeline: &Timeline<'_>, target: &Target) -> StatStory {
     let points = server::stat_points(timeline.evidence, &timeline.site, &target.server);
-    let Some((a, before, b, after)) = leaving(timeline, target, &points) else { return StatStory::Silent };
+    let Some((a, before, b, after)) = leaving(timeline, target, &points) else {
+        return StatStory::Silent;
+    };
     // A reload anywhere near: counters of two processes cannot be compared.
     if !timeline.reloads.is_empty() {
         return StatStory::Silent;
     }
     let same = |f: fn(&StatRow) -> Option<u64>| f(before).is_some() && f(before) == f(after);
-    let (Some(scur), Some(left)) = (before.scur, after.scur) else { return StatStory::Silent };
+    let (Some(scur), Some(left)) = (before.scur, after.scur) else {
+        return StatStory::Silent;
+    };
     if scur == 0 && before.qcur == Some(0) {
-        return if same(|r| r.stot) { StatStory::Quiet } else { StatStory::Silent };
+        return if same(|r| r.stot) {
+            StatStory::Quiet
+        } else {
+            StatStory::Silent
+        };
     }
     if left != 0 || !same(|r| r.stot) || !same(|r| r.hrsp_5xx) {
         return StatStory::Silent;
@@ -93,7 +106,9 @@ pub fn stat_story(timeline: &Timeline<'_>, target: &Target) -> StatStory {
         _ => return StatStory::Silent,
     };
     // Those that ended by themselves between the two samples were answered.
-    if sessions < scur && !matches!((before.hrsp_2xx, after.hrsp_2xx), (Some(x), Some(y)) if y - x.min(y) == scur - sessions) {
+    if sessions < scur
+        && !matches!((before.hrsp_2xx, after.hrsp_2xx), (Some(x), Some(y)) if y - x.min(y) == scur - sessions)
+    {
         return StatStory::Silent;
     }
     // The pod must have been alive: its last check was answered, or the session outlived the first refused check
@@ -109,7 +124,11 @@ pub fn stat_story(timeline: &Timeline<'_>, target: &Target) -> StatStory {
     if !alive {
         return StatStory::Silent;
     }
-    StatStory::Cut { sessions, maintenance, listener_closed: outlived && !answered(after) }
+    StatStory::Cut {
+        sessions,
+        maintenance,
+        listener_closed: outlived && !answered(after),
+    }
 }
 
 /// A response error was counted while the server was still UP: a session ended without an answer before DOWN.
@@ -121,8 +140,13 @@ pub fn ended_while_up(timeline: &Timeline<'_>, target: &Target) -> Option<(Brack
     server::pairs(&points).find_map(|(a, b)| {
         let (x, y) = (a.row?, b.row?);
         let rose = matches!((x.eresp, y.eresp), (Some(x), Some(y)) if y > x);
-        (rose && x.status.class.is_alive() && y.status.class.is_alive() && timeline.clocks.belongs(a.file))
-            .then_some((Bracket { lo: a.at.lo, hi: b.at.hi }, b.file))
+        (rose && x.status.class.is_alive() && y.status.class.is_alive() && timeline.clocks.belongs(a.file)).then_some((
+            Bracket {
+                lo: a.at.lo,
+                hi: b.at.hi,
+            },
+            b.file,
+        ))
     })
 }
 
@@ -152,7 +176,10 @@ pub fn change_at(timeline: &Timeline<'_>, server: &str, line: usize) -> Option<S
         .into_iter()
         .filter(|(i, l, _)| *i <= line || near(l.at))
         .filter(|(_, _, s)| {
-            matches!(s.to, ServerChange::Down | ServerChange::DownByTracking | ServerChange::Maint | ServerChange::Up)
+            matches!(
+                s.to,
+                ServerChange::Down | ServerChange::DownByTracking | ServerChange::Maint | ServerChange::Up
+            )
         })
         .next_back()
         .map(|(_, _, s)| s.to)
@@ -164,7 +191,11 @@ pub fn cut_cause(timeline: &Timeline<'_>, target: &Target, line: Option<usize>) 
     if change == Some(ServerChange::Maint) {
         return Cause::LbMaint;
     }
-    if listener_was_closed(timeline, target) { Cause::ListenerClosed } else { Cause::LbDown }
+    if listener_was_closed(timeline, target) {
+        Cause::ListenerClosed
+    } else {
+        Cause::LbDown
+    }
 }
 
 /// The checks that led to this DOWN were refused, though the pod was alive: its own drain had closed the listener.
@@ -201,17 +232,27 @@ fn refused(reason: Option<&str>) -> bool {
 /// Every direct fact about a target.
 pub fn facts(timeline: &Timeline<'_>, target: &Target, given_up: bool) -> Vec<Fact> {
     let mut found = Vec::new();
-    let views: Vec<AttemptView<'_>> = timeline.requests.attempts().map(|a| AttemptView::of(timeline, a)).collect();
+    let views: Vec<AttemptView<'_>> = timeline
+        .requests
+        .attempts()
+        .map(|a| AttemptView::of(timeline, a))
+        .collect();
     let on_target = |v: &&AttemptView<'_>| v.server.as_ref() == Some(&target.server);
     for v in views.iter().filter(on_target) {
         let Some((line, _, h)) = v.haproxy else { continue };
         if !h.termination.cut_by_down() {
             continue;
         }
-        let by_down = matches!(change_at(timeline, &target.server, line), Some(ServerChange::Down | ServerChange::DownByTracking));
+        let by_down = matches!(
+            change_at(timeline, &target.server, line),
+            Some(ServerChange::Down | ServerChange::DownByTracking)
+        );
         let corroborated = v.envoy.is_some_and(cut_by_downstream);
         if by_down && (states_a_kill(h) || corroborated) && v.in_flight_at(timeline, &target.stop) != Shown::No {
-            let file = &timeline.evidence.file(timeline.evidence.haproxy_logs[timeline.haproxy_log.unwrap_or(0)].file).name;
+            let file = &timeline
+                .evidence
+                .file(timeline.evidence.haproxy_logs[timeline.haproxy_log.unwrap_or(0)].file)
+                .name;
             found.push(Fact {
                 kind: FactKind::CutWork,
                 sentence: format!(
@@ -228,7 +269,11 @@ pub fn facts(timeline: &Timeline<'_>, target: &Target, given_up: bool) -> Vec<Fa
         found.push(fact);
     }
     match stat_story(timeline, target) {
-        StatStory::Cut { sessions, maintenance: false, .. } => found.push(Fact {
+        StatStory::Cut {
+            sessions,
+            maintenance: false,
+            ..
+        } => found.push(Fact {
             kind: FactKind::CutWork,
             sentence: format!(
                 "statistics: {sessions} open session{} of {} ended at DOWN without a counted answer",
@@ -236,13 +281,15 @@ pub fn facts(timeline: &Timeline<'_>, target: &Target, given_up: bool) -> Vec<Fa
                 target.server
             ),
         }),
-        StatStory::Quiet if target.zero.seen && !given_up && !errors_before_down(timeline, target) => found.push(Fact {
-            kind: FactKind::QuietBefore,
-            sentence: format!(
-                "statistics: {} had no session and none queued in its last sample before DOWN, and none came",
-                target.server
-            ),
-        }),
+        StatStory::Quiet if target.zero.seen && !given_up && !errors_before_down(timeline, target) => {
+            found.push(Fact {
+                kind: FactKind::QuietBefore,
+                sentence: format!(
+                    "statistics: {} had no session and none queued in its last sample before DOWN, and none came",
+                    target.server
+                ),
+            })
+        }
         StatStory::Cut { maintenance: true, .. } | StatStory::Quiet | StatStory::Silent => {}
     }
     if let Some(fact) = work_was_done(timeline, target, &views) {
@@ -255,7 +302,9 @@ pub fn facts(timeline: &Timeline<'_>, target: &Target, given_up: bool) -> Vec<Fa
 fn redispatched_away(timeline: &Timeline<'_>, target: &Target) -> Option<Fact> {
     timeline.requests.single.iter().find_map(|request| {
         let views: Vec<AttemptView<'_>> = request.attempts.iter().map(|a| AttemptView::of(timeline, a)).collect();
-        let cut = views.iter().find(|v| v.server.as_ref() == Some(&target.server) && v.envoy_cut())?;
+        let cut = views
+            .iter()
+            .find(|v| v.server.as_ref() == Some(&target.server) && v.envoy_cut())?;
         let again = views.iter().find(|v| {
             v.server.as_ref().is_some_and(|s| *s != target.server)
                 && v.haproxy.is_some_and(|(_, _, h)| h.retries > 0 || h.redispatched)
@@ -287,17 +336,27 @@ fn work_was_done(timeline: &Timeline<'_>, target: &Target, views: &[AttemptView<
     if !timeline.reloads.is_empty() {
         return None;
     }
-    let of_target: Vec<&AttemptView<'_>> = views.iter().filter(|v| v.server.as_ref() == Some(&target.server)).collect();
+    let of_target: Vec<&AttemptView<'_>> = views
+        .iter()
+        .filter(|v| v.server.as_ref() == Some(&target.server))
+        .collect();
     if of_target.iter().any(|v| v.envoy_cut()) {
         return None;
     }
-    let lines: Vec<_> = of_target.iter().filter_map(|v| v.haproxy).filter(|(i, _, _)| *i < down_line).collect();
+    let lines: Vec<_> = of_target
+        .iter()
+        .filter_map(|v| v.haproxy)
+        .filter(|(i, _, _)| *i < down_line)
+        .collect();
     if lines.is_empty() || lines.iter().any(|(_, _, h)| !h.termination.is_normal()) {
         return None;
     }
     let points = server::stat_points(timeline.evidence, &timeline.site, &target.server);
     let (_, _, _, after) = leaving(timeline, target, &points)?;
-    let first = points.iter().filter(|p| timeline.clocks.belongs(p.file)).find_map(|p| p.row?.stot)?;
+    let first = points
+        .iter()
+        .filter(|p| timeline.clocks.belongs(p.file))
+        .find_map(|p| p.row?.stot)?;
     let rose = after.stot?.checked_sub(first)?;
     // Work had to be in flight when it was told to stop, else nothing was done before anything.
     (rose == lines.len() as u64).then(|| Fact {
@@ -325,12 +384,17 @@ pub fn at_stake(timeline: &Timeline<'_>, target: &Target) -> Shown {
     }
     let clocks = &timeline.clocks;
     let after_stop = |file, line, at: Bracket| {
-        clocks.sight(file, line, at).is_some_and(|s| target.stop.known().any(|k| clocks.gap(k, &s).surely_positive()))
+        clocks
+            .sight(file, line, at)
+            .is_some_and(|s| target.stop.known().any(|k| clocks.gap(k, &s).surely_positive()))
     };
     // Sessions open in the last sample that is surely before the order and in the first that is surely after it,
     // with no new one in between, are the same sessions.
     let points = server::stat_points(timeline.evidence, &timeline.site, &target.server);
-    let read: Vec<_> = points.iter().filter(|p| clocks.belongs(p.file) && p.row.is_some()).collect();
+    let read: Vec<_> = points
+        .iter()
+        .filter(|p| clocks.belongs(p.file) && p.row.is_some())
+        .collect();
     if let Some(after) = read.iter().find(|p| after_stop(p.file, p.line, p.at)) {
         let before = read.iter().rev().find(|p| {
             let s = clocks.sight(p.file, p.line, p.at);
@@ -345,7 +409,12 @@ pub fn at_stake(timeline: &Timeline<'_>, target: &Target) -> Shown {
         }
     }
     // The workload's own polls begin with the drain: busy then is work that was accepted before.
-    for hc in timeline.site.pods_of(&target.server).filter_map(|p| p.hc).map(|i| &timeline.evidence.hc_logs[i]) {
+    for hc in timeline
+        .site
+        .pods_of(&target.server)
+        .filter_map(|p| p.hc)
+        .map(|i| &timeline.evidence.hc_logs[i])
+    {
         let first = hc.lines.iter().find_map(|l| match &l.what {
             HcEvent::Poll { downstream, upstream } => Some((*downstream, *upstream)),
             _ => None,
@@ -356,5 +425,9 @@ pub fn at_stake(timeline: &Timeline<'_>, target: &Target) -> Shown {
             return if n > 0 { Shown::Yes } else { Shown::No };
         }
     }
-    if any_unknown || timeline.requests.attempts().next().is_none() { Shown::Unknown } else { Shown::No }
+    if any_unknown || timeline.requests.attempts().next().is_none() {
+        Shown::Unknown
+    } else {
+        Shown::No
+    }
 }

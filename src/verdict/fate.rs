@@ -6,8 +6,8 @@ use super::{AttemptFinding, Cause, Fate, RequestFinding};
 use crate::evidence::client::{ClientRequest, Outcome as ClientOutcome};
 use crate::evidence::envoy_log::EnvoyEvent;
 use crate::evidence::envoy_stats::Reading;
-use crate::evidence::hc_log::HcEvent;
 use crate::evidence::haproxy_log::HaproxyRequest;
+use crate::evidence::hc_log::HcEvent;
 use crate::evidence::run_log::RunLogLine;
 use crate::time::{Bracket, Duration};
 use crate::timeline::clocks::Sighting;
@@ -28,9 +28,17 @@ struct ClientView {
 impl ClientView {
     fn of(timeline: &Timeline<'_>, request: &Request, warnings: &mut Vec<String>) -> Self {
         let evidence = timeline.evidence;
-        let summary = evidence.run_log.iter().filter(|l| l.file.is_none_or(|f| timeline.clocks.belongs(f)));
+        let summary = evidence
+            .run_log
+            .iter()
+            .filter(|l| l.file.is_none_or(|f| timeline.clocks.belongs(f)));
         let summary = summary.flat_map(|l| &l.entries).find_map(|e| match &e.what {
-            RunLogLine::Summary { id, status, total, exit } if *id == request.id => Some((*status, *total, *exit)),
+            RunLogLine::Summary {
+                id,
+                status,
+                total,
+                exit,
+            } if *id == request.id => Some((*status, *total, *exit)),
             _ => None,
         });
         let client = request.client.map(|i| &evidence.clients[i]);
@@ -116,16 +124,31 @@ struct Judgement {
 
 impl Judgement {
     fn is(fate: Fate, explanation: impl Into<String>) -> Self {
-        Self { fate, cause: None, explanation: explanation.into(), reason: None }
+        Self {
+            fate,
+            cause: None,
+            explanation: explanation.into(),
+            reason: None,
+        }
     }
 
     fn because(fate: Fate, cause: Cause, explanation: impl Into<String>) -> Self {
-        Self { fate, cause: Some(cause), explanation: explanation.into(), reason: None }
+        Self {
+            fate,
+            cause: Some(cause),
+            explanation: explanation.into(),
+            reason: None,
+        }
     }
 
     fn inconclusive(reason: impl Into<String>) -> Self {
         let reason = reason.into();
-        Self { fate: Fate::Inconclusive, cause: None, explanation: reason.clone(), reason: Some(reason) }
+        Self {
+            fate: Fate::Inconclusive,
+            cause: None,
+            explanation: reason.clone(),
+            reason: Some(reason),
+        }
     }
 }
 
@@ -172,7 +195,13 @@ fn attempt_finding(timeline: &Timeline<'_>, v: &AttemptView<'_>) -> AttemptFindi
             .and_then(|(_, _, h)| h.backend_source.map(|s| s.port()))
             .or_else(|| v.envoy.and_then(|e| e.downstream.map(|d| d.port()))),
         termination: v.haproxy.map(|(_, _, h)| h.termination.to_string()),
-        envoy_flags: v.envoy.map(|e| if e.flags.is_empty() { "-".to_owned() } else { e.flags.join(",") }),
+        envoy_flags: v.envoy.map(|e| {
+            if e.flags.is_empty() {
+                "-".to_owned()
+            } else {
+                e.flags.join(",")
+            }
+        }),
         on_target,
         started: v.started_on(timeline),
         ended: v.ended_on(timeline),
@@ -200,7 +229,11 @@ fn judge(timeline: &Timeline<'_>, request: &Request, client: &ClientView, views:
         timeline.site.pods_of(&t.server).any(|p| p.envoy.is_some()) || views.iter().any(|v| v.haproxy.is_some())
     });
     if placed && !unknown && targets_logged && views.iter().all(|v| v.server.is_some() || v.haproxy.is_some()) {
-        let elsewhere = views.iter().filter_map(|v| v.server.as_deref()).next().unwrap_or("no server");
+        let elsewhere = views
+            .iter()
+            .filter_map(|v| v.server.as_deref())
+            .next()
+            .unwrap_or("no server");
         return Judgement::is(
             Fate::NotInFlight,
             format!("it was on {elsewhere}, and not in flight on a server that was told to stop"),
@@ -225,17 +258,28 @@ fn on_target(
     if v.envoy_cut() {
         return cut_without_a_line(timeline, request, client, views, v, target);
     }
-    let Some(envoy) = v.envoy else { return Judgement::inconclusive("no source tells how it ended at the target") };
+    let Some(envoy) = v.envoy else {
+        return Judgement::inconclusive("no source tells how it ended at the target");
+    };
     match (envoy.flags.is_empty(), client.whole()) {
         (true, Some(true)) if client.connects.is_none_or(|n| n <= 1) && !client.unanswered() => Judgement::is(
             Fate::Protected,
-            format!("in flight on {} when it was told to stop; Envoy answered it whole and the client has all of it", target.server),
+            format!(
+                "in flight on {} when it was told to stop; Envoy answered it whole and the client has all of it",
+                target.server
+            ),
         ),
-        (true, None) => Judgement::inconclusive("Envoy answered it, but neither the client nor HAProxy tells whether the answer arrived"),
-        (true, _) if client.gave_up() => {
-            Judgement::because(Fate::Lost, Cause::ClientAbort, "the client gave up before the answer was there")
-        }
-        _ => Judgement::inconclusive("Envoy and the client tell different stories of its end; give the `haproxy_log` source"),
+        (true, None) => Judgement::inconclusive(
+            "Envoy answered it, but neither the client nor HAProxy tells whether the answer arrived",
+        ),
+        (true, _) if client.gave_up() => Judgement::because(
+            Fate::Lost,
+            Cause::ClientAbort,
+            "the client gave up before the answer was there",
+        ),
+        _ => Judgement::inconclusive(
+            "Envoy and the client tell different stories of its end; give the `haproxy_log` source",
+        ),
     }
 }
 
@@ -249,10 +293,16 @@ fn by_termination(
 ) -> Judgement {
     let t = h.termination;
     let on = &target.server;
-    let says = |what: &str| format!("in flight on {on} when it was told to stop; HAProxy's line {line_number} ends with {t}: {what}");
+    let says = |what: &str| {
+        format!("in flight on {on} when it was told to stop; HAProxy's line {line_number} ends with {t}: {what}")
+    };
     if t.cut_by_down() {
         if client.gave_up() {
-            return Judgement::because(Fate::Lost, Cause::ClientAbort, says("but the client had given up before"));
+            return Judgement::because(
+                Fate::Lost,
+                Cause::ClientAbort,
+                says("but the client had given up before"),
+            );
         }
         let cause = fact::cut_cause(timeline, target, Some(line));
         let what = match cause {
@@ -264,23 +314,46 @@ fn by_termination(
     }
     match (t.cause(), t.phase()) {
         (b'-' | b'D' | b'L', _) => match client.whole() {
-            Some(false) if client.gave_up() => Judgement::because(Fate::Lost, Cause::ClientAbort, says("the client gave up")),
-            Some(false) => Judgement::because(Fate::Lost, Cause::Network, says("whole, but the client did not get all of it")),
+            Some(false) if client.gave_up() => {
+                Judgement::because(Fate::Lost, Cause::ClientAbort, says("the client gave up"))
+            }
+            Some(false) => Judgement::because(
+                Fate::Lost,
+                Cause::Network,
+                says("whole, but the client did not get all of it"),
+            ),
             Some(true) if matches!(client.status, Some(s) if Some(s) != h.status && h.status.is_some()) => {
-                Judgement::inconclusive(says("but the client tells another status: they may not be of one attempt"))
+                Judgement::inconclusive(says(
+                    "but the client tells another status: they may not be of one attempt",
+                ))
             }
             Some(true) | None => Judgement::is(Fate::Protected, says("answered whole")),
         },
         (b's', _) => Judgement::because(Fate::Lost, Cause::ServerTimeout, says("`timeout server` passed")),
         (b'S', b'C') => Judgement::because(Fate::Lost, Cause::Refused, says("the server refused the connection")),
         (b'S', _) => match pod_ended(timeline, target, &v.ended) {
-            Shown::Yes => Judgement::because(Fate::Lost, Cause::PodKilled, says("the server closed it: the pod ended")),
-            Shown::No => Judgement::because(Fate::Lost, Cause::ListenerClosed, says("the server closed it while the pod lived on")),
-            Shown::Unknown => Judgement { cause: None, ..Judgement::is(Fate::Lost, says("the server closed it")) },
+            Shown::Yes => Judgement::because(
+                Fate::Lost,
+                Cause::PodKilled,
+                says("the server closed it: the pod ended"),
+            ),
+            Shown::No => Judgement::because(
+                Fate::Lost,
+                Cause::ListenerClosed,
+                says("the server closed it while the pod lived on"),
+            ),
+            Shown::Unknown => Judgement {
+                cause: None,
+                ..Judgement::is(Fate::Lost, says("the server closed it"))
+            },
         },
         (b'C', _) => Judgement::because(Fate::Lost, Cause::ClientAbort, says("the client gave up")),
         (b'c', _) => Judgement::because(Fate::Lost, Cause::ClientTimeout, says("`timeout client` passed")),
-        _ => Judgement::because(Fate::Lost, Cause::Unknown, says("ended by the load balancer for another reason")),
+        _ => Judgement::because(
+            Fate::Lost,
+            Cause::Unknown,
+            says("ended by the load balancer for another reason"),
+        ),
     }
 }
 
@@ -295,7 +368,11 @@ fn cut_without_a_line(
 ) -> Judgement {
     let on = &target.server;
     if client.gave_up() {
-        return Judgement::because(Fate::Lost, Cause::ClientAbort, format!("in flight on {on}; the client gave up"));
+        return Judgement::because(
+            Fate::Lost,
+            Cause::ClientAbort,
+            format!("in flight on {on}; the client gave up"),
+        );
     }
     // Answered elsewhere, on the load balancer's own account.
     let again = views.iter().find(|o| o.server.as_ref().is_some_and(|s| s != on));
@@ -306,31 +383,56 @@ fn cut_without_a_line(
             || client.whole().is_none() && again.haproxy.is_some_and(|(_, _, h)| h.termination.is_normal());
         if whole && (by_lb || alone) {
             let to = again.server.as_deref().unwrap_or("another server");
-            return Judgement::is(Fate::Rescued, format!("cut on {on}, then sent to {to} by the load balancer and answered there"));
+            return Judgement::is(
+                Fate::Rescued,
+                format!("cut on {on}, then sent to {to} by the load balancer and answered there"),
+            );
         }
     }
     if client.status == Some(504) && client.connects.is_none_or(|n| n <= 1) {
-        return Judgement::because(Fate::Lost, Cause::ServerTimeout, format!("in flight on {on}; 504: `timeout server` passed"));
+        return Judgement::because(
+            Fate::Lost,
+            Cause::ServerTimeout,
+            format!("in flight on {on}; 504: `timeout server` passed"),
+        );
     }
-    if client.whole() == Some(true) && !client.unanswered() && client.connects.is_none_or(|n| n <= 1) && again.is_none() {
-        return Judgement::inconclusive("Envoy says that it was cut, the client that it was answered; give the `haproxy_log` source");
+    if client.whole() == Some(true) && !client.unanswered() && client.connects.is_none_or(|n| n <= 1) && again.is_none()
+    {
+        return Judgement::inconclusive(
+            "Envoy says that it was cut, the client that it was answered; give the `haproxy_log` source",
+        );
     }
     match fact::stat_story(timeline, target) {
-        StatStory::Cut { sessions, maintenance, .. } if accounts_for(timeline, target, sessions) => {
-            let cause = if maintenance { Cause::LbMaint } else { fact::cut_cause(timeline, target, None) };
+        StatStory::Cut {
+            sessions, maintenance, ..
+        } if accounts_for(timeline, target, sessions) => {
+            let cause = if maintenance {
+                Cause::LbMaint
+            } else {
+                fact::cut_cause(timeline, target, None)
+            };
             return Judgement::because(
                 Fate::Broken,
                 cause,
-                format!("in flight on {on}; the statistics show {sessions} open session(s) cut as it left service, Envoy says that its peer went away"),
+                format!(
+                    "in flight on {on}; the statistics show {sessions} open session(s) cut as it left service, Envoy says that its peer went away"
+                ),
             );
         }
         StatStory::Cut { .. } | StatStory::Quiet | StatStory::Silent => {}
     }
     if let Some(by) = super::capture::cut(timeline, v, target) {
-        return Judgement::because(Fate::Broken, fact::cut_cause(timeline, target, None), format!("in flight on {on}; {by}"));
+        return Judgement::because(
+            Fate::Broken,
+            fact::cut_cause(timeline, target, None),
+            format!("in flight on {on}; {by}"),
+        );
     }
     if fact::ended_while_up(timeline, target).is_some() {
-        return Judgement::is(Fate::Lost, format!("in flight on {on}; it ended without an answer while {on} was still UP"));
+        return Judgement::is(
+            Fate::Lost,
+            format!("in flight on {on}; it ended without an answer while {on} was still UP"),
+        );
     }
     let _ = request;
     Judgement::inconclusive(
@@ -362,21 +464,30 @@ fn pod_ended(timeline: &Timeline<'_>, target: &Target, at: &[Sighting]) -> Shown
     };
     for pod in timeline.site.pods_of(&target.server) {
         if let Some(envoy) = pod.envoy.map(|i| &timeline.evidence.envoy_logs[i]) {
-            let ends = envoy.lines.iter().filter(|l| matches!(l.what, EnvoyEvent::Sigterm | EnvoyEvent::Exiting));
+            let ends = envoy
+                .lines
+                .iter()
+                .filter(|l| matches!(l.what, EnvoyEvent::Sigterm | EnvoyEvent::Exiting));
             if ends.clone().any(|l| near(clocks.sight(envoy.file, l.place.line, l.at))) {
                 return Shown::Yes;
             }
             // It served a check well after: it was alive.
             let later = envoy.requests.iter().any(|r| {
                 clocks.sight(envoy.file, r.place.line, r.started).is_some_and(|s| {
-                    at.iter().any(|e| clocks.gap(e, &s).min.is_some_and(|m| m > Duration::from_millis(1500)))
+                    at.iter()
+                        .any(|e| clocks.gap(e, &s).min.is_some_and(|m| m > Duration::from_millis(1500)))
                 })
             });
             if later {
                 return Shown::No;
             }
         }
-        for series in pod.stats.iter().map(|i| &timeline.evidence.envoy_stats[*i]).filter(|s| clocks.belongs(s.file)) {
+        for series in pod
+            .stats
+            .iter()
+            .map(|i| &timeline.evidence.envoy_stats[*i])
+            .filter(|s| clocks.belongs(s.file))
+        {
             let brackets = sampling::gauge_brackets(series);
             let last_good = series
                 .samples
@@ -386,13 +497,19 @@ fn pod_ended(timeline: &Timeline<'_>, target: &Target, at: &[Sighting]) -> Shown
                 .find(|(s, _)| matches!(s.reading, Reading::Values(_)))
                 .and_then(|(_, b)| clocks.sight(series.file, 0, *b));
             let died = last_good.is_some_and(|s| at.iter().any(|e| clocks.gap(&s, e).surely_positive()));
-            let trailing = series.samples.last().is_some_and(|s| matches!(s.reading, Reading::Unknown(_)));
+            let trailing = series
+                .samples
+                .last()
+                .is_some_and(|s| matches!(s.reading, Reading::Unknown(_)));
             if died && trailing {
                 return Shown::Yes;
             }
         }
         if let Some(hc) = pod.hc.map(|i| &timeline.evidence.hc_logs[i]) {
-            let ends = hc.lines.iter().filter(|l| matches!(l.what, HcEvent::Sigterm | HcEvent::Exiting));
+            let ends = hc
+                .lines
+                .iter()
+                .filter(|l| matches!(l.what, HcEvent::Sigterm | HcEvent::Exiting));
             if ends.clone().any(|l| near(clocks.sight(hc.file, l.place.line, l.at))) {
                 return Shown::Yes;
             }
@@ -421,12 +538,21 @@ fn without_lines(timeline: &Timeline<'_>, request: &Request, client: &ClientView
     let (sent, over) = message::client_moments(timeline.evidence, request, &timeline.clocks);
     match attempt::in_flight(timeline, &sent, &over, &target.stop, Duration::from_millis(300)) {
         Shown::Yes => {}
-        Shown::No => return Judgement::is(Fate::NotInFlight, "it was over, or not yet sent, when the target was told to stop"),
+        Shown::No => {
+            return Judgement::is(
+                Fate::NotInFlight,
+                "it was over, or not yet sent, when the target was told to stop",
+            );
+        }
         Shown::Unknown => return Judgement::inconclusive(missing),
     }
     let on = &target.server;
     if client.gave_up() {
-        return Judgement::because(Fate::Lost, Cause::ClientAbort, format!("in flight on {on}; the client gave up"));
+        return Judgement::because(
+            Fate::Lost,
+            Cause::ClientAbort,
+            format!("in flight on {on}; the client gave up"),
+        );
     }
     if client.connects.is_some_and(|n| n > 1) {
         return Judgement::inconclusive("the client sent it again by itself; give the `haproxy_log` source");
@@ -434,17 +560,23 @@ fn without_lines(timeline: &Timeline<'_>, request: &Request, client: &ClientView
     match client.whole() {
         Some(true) if !client.unanswered() => {
             if retried(timeline, target) {
-                return Judgement::inconclusive("the load balancer sent a request again; give the `haproxy_log` source");
+                return Judgement::inconclusive(
+                    "the load balancer sent a request again; give the `haproxy_log` source",
+                );
             }
             Judgement::is(
                 Fate::Protected,
-                format!("every session was on {on}, which served it when it was told to stop; the client has the whole answer"),
+                format!(
+                    "every session was on {on}, which served it when it was told to stop; the client has the whole answer"
+                ),
             )
         }
         None => Judgement::inconclusive("nothing tells how it ended for its client"),
-        Some(_) if client.status == Some(504) => {
-            Judgement::because(Fate::Lost, Cause::ServerTimeout, format!("in flight on {on}; 504: `timeout server` passed"))
-        }
+        Some(_) if client.status == Some(504) => Judgement::because(
+            Fate::Lost,
+            Cause::ServerTimeout,
+            format!("in flight on {on}; 504: `timeout server` passed"),
+        ),
         Some(_) => unanswered_by_statistics(timeline, target),
     }
 }
@@ -454,12 +586,20 @@ fn unanswered_by_statistics(timeline: &Timeline<'_>, target: &Target) -> Judgeme
     let on = &target.server;
     let failed = failed_clients(timeline);
     match fact::stat_story(timeline, target) {
-        StatStory::Cut { sessions, maintenance, .. } if sessions == failed => {
-            let cause = if maintenance { Cause::LbMaint } else { fact::cut_cause(timeline, target, None) };
+        StatStory::Cut {
+            sessions, maintenance, ..
+        } if sessions == failed => {
+            let cause = if maintenance {
+                Cause::LbMaint
+            } else {
+                fact::cut_cause(timeline, target, None)
+            };
             Judgement::because(
                 Fate::Broken,
                 cause,
-                format!("in flight on {on}; the statistics show {sessions} open session(s) cut as it left service, and {failed} request(s) got no answer"),
+                format!(
+                    "in flight on {on}; the statistics show {sessions} open session(s) cut as it left service, and {failed} request(s) got no answer"
+                ),
             )
         }
         StatStory::Cut { .. } | StatStory::Quiet | StatStory::Silent => match fact::ended_while_up(timeline, target) {
@@ -471,7 +611,10 @@ fn unanswered_by_statistics(timeline: &Timeline<'_>, target: &Target) -> Judgeme
                 };
                 Judgement {
                     cause,
-                    ..Judgement::is(Fate::Lost, format!("in flight on {on}; it ended without an answer while {on} was still UP"))
+                    ..Judgement::is(
+                        Fate::Lost,
+                        format!("in flight on {on}; it ended without an answer while {on} was still UP"),
+                    )
                 }
             }
             None => Judgement::inconclusive(format!(
@@ -484,7 +627,12 @@ fn unanswered_by_statistics(timeline: &Timeline<'_>, target: &Target) -> Judgeme
 /// Single requests that got no answer from a pod, and did not give up themselves.
 fn failed_clients(timeline: &Timeline<'_>) -> u64 {
     let mut ignored = Vec::new();
-    let views = timeline.requests.single.iter().map(|r| ClientView::of(timeline, r, &mut ignored)).collect::<Vec<_>>();
+    let views = timeline
+        .requests
+        .single
+        .iter()
+        .map(|r| ClientView::of(timeline, r, &mut ignored))
+        .collect::<Vec<_>>();
     views.iter().filter(|c| c.unanswered() && !c.gave_up()).count() as u64
 }
 
@@ -509,7 +657,9 @@ fn sole_target<'t>(timeline: &'t Timeline<'_>) -> Option<&'t Target> {
 fn retried(timeline: &Timeline<'_>, target: &Target) -> bool {
     let points = server::stat_points(timeline.evidence, &timeline.site, &target.server);
     let rows: Vec<_> = points.iter().filter_map(|p| p.row).collect();
-    let (Some(a), Some(b)) = (rows.first(), rows.last()) else { return true };
+    let (Some(a), Some(b)) = (rows.first(), rows.last()) else {
+        return true;
+    };
     a.wredis != b.wredis || a.wretr != b.wretr
 }
 

@@ -47,9 +47,15 @@ fn what_it_cannot_show(load: &Load, hidden: u64) -> Option<String> {
     };
     match load.detail {
         LoadDetail::EveryRequest => None,
-        LoadDetail::EveryRequestRetried => Some(format!("this client sends lost requests again by itself and shows only the last result{found}")),
-        LoadDetail::SuccessesOnly => Some(format!("the file holds successes only: what failed is not in it{found}")),
-        LoadDetail::Summary => Some(format!("a summary: no request can be tied to a cause, and a client that repeats by itself hides losses{found}")),
+        LoadDetail::EveryRequestRetried => Some(format!(
+            "this client sends lost requests again by itself and shows only the last result{found}"
+        )),
+        LoadDetail::SuccessesOnly => Some(format!(
+            "the file holds successes only: what failed is not in it{found}"
+        )),
+        LoadDetail::Summary => Some(format!(
+            "a summary: no request can be tied to a cause, and a client that repeats by itself hides losses{found}"
+        )),
     }
 }
 
@@ -96,7 +102,13 @@ fn lost_request(timeline: &Timeline<'_>, request: &LoadRequest, attempt: &Attemp
         cause: cause(timeline, request, &v),
         server: v.server.as_ref().map(ToString::to_string),
         termination: v.haproxy.map(|(_, _, h)| h.termination.to_string()),
-        envoy_flags: v.envoy.map(|e| if e.flags.is_empty() { "-".to_owned() } else { e.flags.join(",") }),
+        envoy_flags: v.envoy.map(|e| {
+            if e.flags.is_empty() {
+                "-".to_owned()
+            } else {
+                e.flags.join(",")
+            }
+        }),
     }
 }
 
@@ -147,7 +159,9 @@ fn cause_of_line(timeline: &Timeline<'_>, line: usize, h: &HaproxyRequest) -> Ca
 fn hidden_losses(timeline: &Timeline<'_>) -> u64 {
     let cut = |a: &&Attempt| {
         let v = AttemptView::of(timeline, a);
-        v.envoy_cut() || v.haproxy.is_some_and(|(_, _, h)| h.termination.cut_by_down() || h.server.is_none())
+        v.envoy_cut()
+            || v.haproxy
+                .is_some_and(|(_, _, h)| h.termination.cut_by_down() || h.server.is_none())
     };
     timeline.requests.others.iter().filter(cut).count() as u64
 }
@@ -192,7 +206,10 @@ pub fn wilson(disrupted: u64, requests: u64) -> Option<(f64, f64)> {
         let centre = p + Z * Z / (2.0 * n);
         let spread = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
         let scale = 1.0 + Z * Z / n;
-        (((centre - spread) / scale).max(0.0), ((centre + spread) / scale).min(1.0))
+        (
+            ((centre - spread) / scale).max(0.0),
+            ((centre + spread) / scale).min(1.0),
+        )
     })
 }
 
@@ -221,13 +238,24 @@ pub fn down_intervals(timeline: &Timeline<'_>) -> Vec<DownInterval> {
         let mut open: Option<Bracket> = None;
         let mut push = |from: Bracket, until: Bracket| {
             let name = format!("{}/{}", timeline.site.proxy.as_deref().unwrap_or("?"), s.name);
-            found.push(DownInterval { server: name, from, until, killed: None });
+            found.push(DownInterval {
+                server: name,
+                from,
+                until,
+                killed: None,
+            });
         };
         if changes.is_empty() {
             let points = server::stat_points(timeline.evidence, &timeline.site, &s.name);
             for (a, b) in server::pairs(&points) {
-                let at = Bracket { lo: a.at.lo, hi: b.at.hi };
-                match (a.row.map(|r| r.status.class.is_down()), b.row.map(|r| r.status.class.is_down())) {
+                let at = Bracket {
+                    lo: a.at.lo,
+                    hi: b.at.hi,
+                };
+                match (
+                    a.row.map(|r| r.status.class.is_down()),
+                    b.row.map(|r| r.status.class.is_down()),
+                ) {
                     (Some(false), Some(true)) => open = Some(at),
                     (Some(true), Some(false)) => {
                         if let Some(from) = open.take() {
@@ -262,7 +290,10 @@ pub fn down_intervals(timeline: &Timeline<'_>) -> Vec<DownInterval> {
 }
 
 fn word<T: serde::Serialize>(value: &T) -> String {
-    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|v| v.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }
 
 fn outcome_word(outcome: Outcome) -> String {
@@ -278,7 +309,10 @@ mod tests {
         let (lo, hi) = wilson(8, 496).expect("requests");
         assert!(lo < 8.0 / 496.0 && 8.0 / 496.0 < hi);
         let (lo, hi) = wilson(0, 315).expect("requests");
-        assert!(lo == 0.0 && hi > 0.0 && hi < 0.02, "none of 315 is not a proof of zero: {hi}");
+        assert!(
+            lo == 0.0 && hi > 0.0 && hi < 0.02,
+            "none of 315 is not a proof of zero: {hi}"
+        );
         assert_eq!(wilson(0, 0), None);
     }
 

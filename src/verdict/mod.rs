@@ -9,6 +9,7 @@ pub mod capture;
 pub mod clock;
 pub mod fact;
 pub mod fate;
+pub mod judge;
 pub mod load;
 pub mod order;
 
@@ -357,12 +358,16 @@ impl Account {
     /// Judges fates, orders and loads.
     pub fn of(timeline: &Timeline<'_>) -> Self {
         let mut warnings = Vec::new();
-        let requests: Vec<RequestFinding> =
-            timeline.requests.single.iter().map(|r| fate::of(timeline, r, &mut warnings)).collect();
+        let requests: Vec<RequestFinding> = timeline
+            .requests
+            .single
+            .iter()
+            .map(|r| fate::of(timeline, r, &mut warnings))
+            .collect();
         // A request that the load balancer gave up, or that a client did, ends at the pod without being done.
-        let given_up = requests.iter().any(|r| {
-            matches!(r.fate, Fate::Broken | Fate::Lost) || matches!(r.status, Some(502..=504))
-        });
+        let given_up = requests
+            .iter()
+            .any(|r| matches!(r.fate, Fate::Broken | Fate::Lost) || matches!(r.status, Some(502..=504)));
         let by_target: Vec<(String, order::TargetOrder)> = timeline
             .targets
             .iter()

@@ -27,7 +27,13 @@ pub struct TargetOrder {
 impl TargetOrder {
     fn inconclusive(reason: impl Into<String>, gap: Gap) -> Self {
         let reason = reason.into();
-        Self { outcome: Outcome::Inconclusive, explanation: reason.clone(), reason: Some(reason), gap, by_fact: false }
+        Self {
+            outcome: Outcome::Inconclusive,
+            explanation: reason.clone(),
+            reason: Some(reason),
+            gap,
+            by_fact: false,
+        }
     }
 }
 
@@ -46,14 +52,20 @@ pub fn of_target(timeline: &Timeline<'_>, target: &Target, given_up: bool) -> Ta
     let known_gap = gap.unwrap_or(Gap::UNKNOWN);
     let Some(down) = &target.down else {
         return TargetOrder::inconclusive(
-            format!("{} was not seen to go DOWN; give the `haproxy_log` source or poll `lb` until the pod is gone", target.server),
+            format!(
+                "{} was not seen to go DOWN; give the `haproxy_log` source or poll `lb` until the pod is gone",
+                target.server
+            ),
             known_gap,
         );
     };
     match fact::at_stake(timeline, target) {
         Shown::Yes => {}
         Shown::No => {
-            let why = format!("nothing was at stake: no request was in flight on {} when it was told to stop", target.server);
+            let why = format!(
+                "nothing was at stake: no request was in flight on {} when it was told to stop",
+                target.server
+            );
             return TargetOrder::inconclusive(why, known_gap);
         }
         Shown::Unknown => {
@@ -67,9 +79,10 @@ pub fn of_target(timeline: &Timeline<'_>, target: &Target, given_up: bool) -> Ta
     let facts = fact::facts(timeline, target, given_up);
     let says = |kind| facts.iter().find(|f| f.kind == kind);
     match (says(FactKind::CutWork), says(FactKind::QuietBefore)) {
-        (Some(a), Some(b)) => {
-            TargetOrder::inconclusive(format!("two sources contradict each other: {}; but {}", a.sentence, b.sentence), known_gap)
-        }
+        (Some(a), Some(b)) => TargetOrder::inconclusive(
+            format!("two sources contradict each other: {}; but {}", a.sentence, b.sentence),
+            known_gap,
+        ),
         (Some(fact), None) => TargetOrder {
             outcome: Outcome::Fail,
             explanation: format!("lb_down cut work that was in flight ({})", fact.sentence),
@@ -90,7 +103,10 @@ pub fn of_target(timeline: &Timeline<'_>, target: &Target, given_up: bool) -> Ta
 
 fn by_brackets(timeline: &Timeline<'_>, target: &Target, down_has_no_time: bool, gap: Option<Gap>) -> TargetOrder {
     let Some(gap) = gap else {
-        return TargetOrder::inconclusive("the sources contradict each other about the time between the two", Gap::UNKNOWN);
+        return TargetOrder::inconclusive(
+            "the sources contradict each other about the time between the two",
+            Gap::UNKNOWN,
+        );
     };
     if !target.zero.seen {
         let why = format!(
@@ -115,7 +131,13 @@ fn by_brackets(timeline: &Timeline<'_>, target: &Target, down_has_no_time: bool,
     } else {
         (Outcome::Inconclusive, Some(what_would_settle(timeline, target, gap)))
     };
-    TargetOrder { outcome, explanation, reason, gap, by_fact: false }
+    TargetOrder {
+        outcome,
+        explanation,
+        reason,
+        gap,
+        by_fact: false,
+    }
 }
 
 /// The cheapest change that would have decided.
