@@ -1,11 +1,11 @@
 //! What is drawn, before it is known where: lanes of bracketed events and spans, and the few events that decided.
 
-use std::collections::BTreeMap;
+mod event_lanes;
 
 use super::wording::{answer, fate_word};
 use super::{Document, TimelineRecord};
 use crate::time::{Bracket, Instant};
-use crate::verdict::{DownInterval, Fate, RequestFinding};
+use crate::verdict::{Fate, RequestFinding};
 
 /// How an item is to be felt; colours are the renderer's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -96,7 +96,10 @@ impl Scene {
         let origin = document.origin()?;
         let decisive = decisive(document);
         let requests: Vec<Lane> = request_lanes(document);
-        let lanes: Vec<Lane> = load_lanes(document).into_iter().chain(event_lanes(document)).collect();
+        let lanes: Vec<Lane> = load_lanes(document)
+            .into_iter()
+            .chain(event_lanes::of(document))
+            .collect();
         let mut moments: Vec<Instant> = decisive.iter().flat_map(|d| [d.at.lo, d.at.hi]).flatten().collect();
         for lane in requests.iter().chain(&lanes) {
             moments.extend(
@@ -304,215 +307,6 @@ fn load_lanes(document: &Document) -> Vec<Lane> {
         .map(lane)
         .filter(|lane| !lane.marks.is_empty() || !lane.spans.is_empty())
         .collect()
-}
-
-/// Lanes of everything else on the timeline, in the order in which a request meets them.
-fn event_lanes(document: &Document) -> Vec<Lane> {
-    let mut rows: BTreeMap<(u8, String), Lane> = BTreeMap::new();
-    let mut states: BTreeMap<(u8, String), Vec<Change>> = BTreeMap::new();
-    for record in &document.events {
-        let Some((rank, title)) = place(record) else { continue };
-        let lane = rows.entry((rank, title.clone())).or_insert_with(|| Lane {
-            title: title.clone(),
-            ..Lane::default()
-        });
-        if rank == GAUGES {
-            let value = record
-                .number("downstream")
-                .into_iter()
-                .chain(record.number("upstream"))
-                .reduce(f64::max);
-            lane.levels.extend(value.map(|value| Level {
-                at: record.bracket(),
-                value,
-            }));
-        } else if let Some(change) = Change::of(record) {
-            states.entry((rank, title)).or_default().push(change);
-        } else {
-            lane.marks.push(mark(record));
-        }
-    }
-    for (key, lane) in &mut rows {
-        lane.spans = lasting(states.get(key).map_or(&[], Vec::as_slice));
-        if key.0 == SERVERS && lane.spans.is_empty() {
-            lane.spans = down_times(document, &lane.title);
-        }
-        *lane = capped(std::mem::take(lane));
-    }
-    rows.into_values()
-        .filter(|lane| !(lane.spans.is_empty() && lane.marks.is_empty() && lane.levels.is_empty()))
-        .collect()
-}
-
-/// An event after which something is in another state: the FSM, a server on the load balancer.
-struct Change {
-    at: Bracket,
-    /// The state before, where the record tells it.
-    from: Option<String>,
-    to: String,
-    source: String,
-}
-
-impl Change {
-    fn of(record: &TimelineRecord) -> Option<Self> {
-        let to = match record.event.as_str() {
-            "hc_state" => record.text("to")?,
-            "haproxy_backend_down" => "DOWN".to_owned(),
-            "haproxy_backend_up" => "UP".to_owned(),
-            "haproxy_state" => record.any_text(&["to", "status", "state"])?,
-            _ => return None,
-        };
-        let source = record.source.clone().unwrap_or_default();
-        Some(Self {
-            at: record.bracket(),
-            from: record.text("from"),
-            to,
-            source,
-        })
-    }
-
-    /// Two sources tell of the same change: a log its instant, a poll a bracket around it.
-    fn same_as(&self, other: &Self) -> bool {
-        let class = |state: &str| {
-            if state.starts_with("DOWN") {
-                "DOWN".to_owned()
-            } else {
-                state.to_owned()
-            }
-        };
-        class(&self.to) == class(&other.to) && self.at.intersect(other.at).is_some()
-    }
-}
-
-/// What lasts from one change to the next; the last state goes on.
-fn lasting(changes: &[Change]) -> Vec<Span> {
-    let mut told: Vec<(&Change, Bracket)> = Vec::new();
-    for change in changes {
-        match told.last_mut() {
-            Some((last, at)) if last.same_as(change) => *at = at.intersect(change.at).unwrap_or(*at),
-            _ => told.push((change, change.at)),
-        }
-    }
-    let mut spans = Vec::new();
-    if let Some((first, at)) = told.first()
-        && let Some(from) = &first.from
-    {
-        spans.push(state(from, Bracket::OPEN, *at, &first.source));
-    }
-    for (i, (change, at)) in told.iter().enumerate() {
-        let until = told.get(i + 1).map_or(Bracket::OPEN, |(_, at)| *at);
-        spans.push(state(&change.to, *at, until, &change.source));
-    }
-    spans
-}
-
-fn state(name: &str, from: Bracket, until: Bracket, source: &str) -> Span {
-    let tone = match name {
-        "OPEN" | "UP" => Tone::Good,
-        "DRAINING" | "NOLB" | "DRAIN" => Tone::Accent,
-        _ if name.starts_with("DOWN") => Tone::Bad,
-        _ if name.starts_with("UP") || name == "going_down" || name == "coming_up" => Tone::Unsure,
-        _ => Tone::Plain,
-    };
-    Span {
-        from,
-        until,
-        label: name.to_owned(),
-        tone,
-        note: source.to_owned(),
-    }
-}
-
-const STEPS: u8 = 0;
-const POD: u8 = 1;
-const STATES: u8 = 2;
-const HEALTH: u8 = 3;
-const GAUGES: u8 = 4;
-const ENVOY: u8 = 5;
-const SERVERS: u8 = 6;
-const PACKETS: u8 = 7;
-const OTHERS: u8 = 8;
-
-/// Which lane an event belongs to; `None` for those that are drawn as requests and loads.
-fn place(record: &TimelineRecord) -> Option<(u8, String)> {
-    let event = record.event.as_str();
-    let with = |word: &str, fields: &[&str]| match record.any_text(fields) {
-        Some(name) => format!("{word} {name}"),
-        None => word.to_owned(),
-    };
-    Some(match event {
-        "request_started" | "request_ended" | "load_started" | "load_ended" => return None,
-        "pod_delete" | "delete" | "mark" | "snapshot" => (STEPS, "steps".to_owned()),
-        "hc_state" => (STATES, with("FSM", &["node"])),
-        "health_fail" => (HEALTH, with("health page", &["node"])),
-        "envoy_active_count" => (GAUGES, with("in flight", &["node"])),
-        _ if event.starts_with("step") || event.starts_with("own_") => (STEPS, "steps".to_owned()),
-        _ if event.starts_with("envoy_") || event.contains("active_zero") || event.starts_with("drain") => {
-            (ENVOY, with("Envoy", &["node"]))
-        }
-        _ if event.starts_with("haproxy_") || event.starts_with("lb_") => {
-            (SERVERS, with("server", &["svname", "server"]))
-        }
-        _ if event.starts_with("tcp_") || event.starts_with("rst") => (PACKETS, with("packets", &["host"])),
-        _ if ["pod_", "container_", "sig", "endpoint_", "rollout_", "not_ready"]
-            .iter()
-            .any(|p| event.starts_with(p)) =>
-        {
-            (POD, "pod".to_owned())
-        }
-        _ => (OTHERS, "other events".to_owned()),
-    })
-}
-
-fn mark(record: &TimelineRecord) -> Mark {
-    let event = record.event.as_str();
-    let tone = match event {
-        "haproxy_backend_down" | "tcp_rst" | "health_fail" | "container_exit" => Tone::Bad,
-        "haproxy_backend_up" | "pod_ready" => Tone::Good,
-        "pod_delete" | "delete" | "active_zero" => Tone::Accent,
-        _ => Tone::Plain,
-    };
-    let label = match (record.text("from"), record.text("to")) {
-        (Some(from), Some(to)) => format!("{from} to {to}"),
-        (None, Some(to)) => to,
-        _ => record
-            .any_text(&["status", "state", "step", "name"])
-            .unwrap_or_else(|| event.to_owned()),
-    };
-    let mut note = format!("{event} {}", record.details());
-    if let Some(source) = &record.source {
-        note = format!("{} ({source})", note.trim());
-    }
-    Mark {
-        at: record.bracket(),
-        label,
-        tone,
-        note: note.trim().to_owned(),
-    }
-}
-
-/// DOWN intervals of the lane's server as the verdict tells them, where the timeline has none.
-fn down_times(document: &Document, title: &str) -> Vec<Span> {
-    let of_lane = |server: &str| {
-        title
-            .strip_prefix("server ")
-            .is_some_and(|name| server == name || server.ends_with(&format!("/{name}")))
-    };
-    let all = document.report.loads.iter().map(|load| &load.down_intervals);
-    let own = all
-        .map(|down| down.iter().filter(|d| of_lane(&d.server)).collect::<Vec<_>>())
-        .find(|own| !own.is_empty());
-    let span = |down: &DownInterval| {
-        let note = down.killed.map(|n| format!("{n} in flight killed")).unwrap_or_default();
-        Span {
-            from: down.from,
-            until: down.until,
-            label: "DOWN".to_owned(),
-            tone: Tone::Bad,
-            note,
-        }
-    };
-    own.into_iter().flatten().map(span).collect()
 }
 
 /// Keeps the first marks, and counts the rest.
