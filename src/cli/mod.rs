@@ -16,6 +16,8 @@ mod collect;
 mod completions;
 mod diff;
 pub mod exit;
+#[cfg(all(target_os = "linux", feature = "lab"))]
+mod lab;
 mod list;
 mod output;
 mod report;
@@ -46,6 +48,9 @@ enum Command {
     Diff(diff::Args),
     /// Show reports in a browser, on loopback only.
     Serve(serve::Args),
+    /// The local lab: bring it up, take it down, see what is there.
+    #[cfg(all(target_os = "linux", feature = "lab"))]
+    Lab(lab::Args),
     /// Print completions for a shell.
     Completions(completions::Args),
 }
@@ -58,6 +63,8 @@ fn dispatch(command: Command) -> Exit {
         Command::List(args) => list::main(args),
         Command::Diff(args) => diff::main(args),
         Command::Serve(args) => serve::main(args),
+        #[cfg(all(target_os = "linux", feature = "lab"))]
+        Command::Lab(args) => lab::main(args),
         Command::Completions(args) => completions::main(args),
     }
 }

@@ -5,4 +5,6 @@
 
 pub mod cluster;
 pub mod facts;
+#[cfg(all(target_os = "linux", feature = "lab"))]
+pub mod lab;
 pub mod port;
