@@ -8,3 +8,4 @@ pub mod facts;
 #[cfg(all(target_os = "linux", feature = "lab"))]
 pub mod lab;
 pub mod port;
+pub mod sim;
