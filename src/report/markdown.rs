@@ -3,8 +3,8 @@
 use super::Document;
 use super::next_step::next_command;
 use super::wording::{
-    SIMULATED, SIMULATED_MEANS, answer, cause_words, count, fate_word, interval_words, margin, outcome_word, run_word,
-    seconds,
+    SIMULATED, SIMULATED_MEANS, answer, cause_words, count, fate_word, interval_words, margin, outcome_word, readable,
+    run_word, seconds,
 };
 use crate::verdict::Outcome;
 
@@ -165,7 +165,7 @@ fn folded(summary: &str) -> String {
 
 /// A code span that holds any text, also in a table.
 fn code(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text = readable(&text.replace(['\n', '\r', '\t'], " "));
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     let room = if longest > 0 { " " } else { "" };
@@ -175,7 +175,7 @@ fn code(text: &str) -> String {
 /// A sentence in a table cell: what stands in backticks stays code, everything else is text and nothing but text: no
 /// markup, no mention of a person, no link that the evidence brought along.
 fn prose(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text = readable(&text.replace(['\n', '\r', '\t'], " "));
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
         return parts.into_iter().map(plain).collect::<Vec<_>>().join(r"\`");

@@ -57,7 +57,7 @@ pub fn next_command(document: &Document) -> Option<String> {
                 shell_word(&document.folder.join("scenario.yaml").display().to_string())
             ),
         },
-        None => format!("gtrun collect {folder}"),
+        None => "gtrun collect DIR, with a folder that holds for example haproxy.log, envoy.log or curl.out".to_owned(),
     })
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use proptest::prelude::*;
+
 use super::terminal::Look;
 use super::*;
 
@@ -199,6 +201,73 @@ fn balanced(name: &str, page: &str) {
         None,
         "{name}: the html element itself was opened before the style"
     );
+}
+
+/// The sample with every free text replaced: what evidence and authors can write.
+fn with_text(name: &str, text: &str) -> Document {
+    fn fill(value: &mut serde_json::Value, key: &str, text: &str) {
+        const FREE: [&str; 20] = [
+            "scenario",
+            "environment",
+            "summary",
+            "assert",
+            "name",
+            "because",
+            "error_budget",
+            "explanation",
+            "reason",
+            "event",
+            "source",
+            "id",
+            "target_by",
+            "server",
+            "termination",
+            "envoy_flags",
+            "warnings",
+            "cleanup",
+            "clock",
+            "trouble",
+        ];
+        match value {
+            serde_json::Value::String(old) if FREE.contains(&key) => *old = text.to_owned(),
+            serde_json::Value::Array(items) => items.iter_mut().for_each(|item| fill(item, key, text)),
+            serde_json::Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| fill(value, key, text)),
+            _ => {}
+        }
+    }
+    let mut document = sample(name);
+    let mut report = serde_json::to_value(&document.report).expect("JSON");
+    fill(&mut report, "", text);
+    document.report = serde_json::from_value(report).expect("a report");
+    for record in &mut document.events {
+        record.source = Some(text.to_owned());
+        record.fields.insert("status".to_owned(), text.into());
+        record.fields.insert("svname".to_owned(), text.into());
+    }
+    document
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_text_breaks_a_format(text in r#"[<>&"'`|\\*_\[\]{}@#:/ \n\r\t\x00-\x08\x1b\x7f\u{85}\u{202e}a-zé]{0,40}"#) {
+        let document = with_text("failed-real", &text);
+        balanced(&text, &render(&document, Format::Html));
+        let page = render(&document, Format::Html);
+        prop_assert!(!page.chars().any(|c| c.is_control() && c != '\n'));
+        let terminal = render(&document, Format::Terminal);
+        prop_assert!(!terminal.chars().any(|c| c.is_control() && c != '\n'));
+        let file = quick_junit::Report::deserialize_from_str(&render(&document, Format::Junit));
+        prop_assert!(file.is_ok(), "{:?}", file.err());
+        for format in [Format::Json, Format::Perfetto] {
+            prop_assert!(serde_json::from_str::<serde_json::Value>(&render(&document, format)).is_ok());
+        }
+        let comment = render(&document, Format::Markdown);
+        prop_assert!(!comment.chars().any(|c| c.is_control() && c != '\n'));
+        let table: Vec<&str> = comment.lines().filter(|line| line.starts_with("| **")).collect();
+        prop_assert_eq!(table.len(), 4, "{}", comment);
+    }
 }
 
 #[test]

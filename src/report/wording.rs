@@ -141,6 +141,22 @@ pub(super) fn ends(at: Bracket, origin: Instant) -> String {
     }
 }
 
+/// Text of the evidence so that it can only be read: control characters, which a terminal obeys, and marks that turn the
+/// direction of writing, which make a line look like another one, are written as escapes.
+pub(super) fn readable(text: &str) -> String {
+    let obeyed = |c: char| {
+        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let shown = |c: char| {
+        if obeyed(c) {
+            c.escape_default().collect::<String>()
+        } else {
+            c.to_string()
+        }
+    };
+    text.chars().map(shown).collect()
+}
+
 /// `1 request`, `3 requests`.
 pub(super) fn count(n: u64, noun: &str) -> String {
     if n == 1 {

@@ -11,7 +11,7 @@ use super::next_step::next_command;
 use super::scene::{Scene, fate_tone};
 use super::wording::{
     SIMULATED_MEANS, answer, bytes, cause_words, client_words, count, ends, fate_word, interval_words, kind_words,
-    margin, outcome_word, run_word, seconds,
+    margin, outcome_word, readable, run_word, seconds,
 };
 use super::{Document, RunEntry};
 use crate::time::{Bracket, Instant};
@@ -64,16 +64,9 @@ fn filled(template: &str, values: &Value) -> String {
     })
 }
 
-/// Text of the evidence in a page: no markup, and a control character shown instead of obeyed.
+/// Text of the evidence in a page is text and no markup.
 fn escaped(text: &str) -> String {
-    let visible = |c: char| {
-        if c.is_control() && c != '\n' {
-            c.escape_default().to_string()
-        } else {
-            c.to_string()
-        }
-    };
-    handlebars::html_escape(&text.chars().map(visible).collect::<String>())
+    handlebars::html_escape(&readable(text))
 }
 
 /// `{{prose text}}`: a sentence with what stands in backticks as code, all of it escaped.

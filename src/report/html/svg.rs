@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::report::wording::readable;
+
 /// The few SVG elements that the picture is made of. Lengths are in user units; classes carry the colours.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Element {
@@ -158,14 +160,13 @@ struct Escaped<'a>(&'a str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
+        for c in readable(self.0).chars() {
             match c {
                 '&' => f.write_str("&amp;")?,
                 '<' => f.write_str("&lt;")?,
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                c if c.is_control() => f.write_str(" ")?,
                 c => fmt::Write::write_char(f, c)?,
             }
         }
@@ -188,7 +189,7 @@ mod tests {
         };
         assert_eq!(
             element.to_string(),
-            r#"<text x="1.0" y="2.2" text-anchor="start" class="name"><title>a&quot;b </title>&lt;script&gt;&amp;</text>"#
+            r#"<text x="1.0" y="2.2" text-anchor="start" class="name"><title>a&quot;b\u{1b}</title>&lt;script&gt;&amp;</text>"#
         );
     }
 }

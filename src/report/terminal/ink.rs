@@ -1,4 +1,5 @@
-use super::super::scene::Tone;
+use crate::report::scene::Tone;
+use crate::report::wording::readable;
 
 /// What the terminal can do. Found out by the caller: this room looks at no environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,24 +90,24 @@ impl Sheet {
 
     /// A line that is not wrapped: a path to be copied, a row of a picture.
     pub(in crate::report) fn line(&mut self, text: &str) {
-        self.text.push_str(clean(text).trim_end());
+        self.text.push_str(readable(text).trim_end());
         self.text.push('\n');
     }
 
     /// Such a line in a colour.
     pub(in crate::report) fn paint(&mut self, colour: Colour, text: &str) {
-        let painted = self.painted(colour, &clean(text));
+        let painted = self.painted(colour, &readable(text));
         self.text.push_str(&painted);
         self.text.push('\n');
     }
 
     /// A row of a picture: a label in a colour, padded to `column`, and the rest as it is.
     pub(in crate::report) fn row(&mut self, colour: Colour, label: &str, column: usize, rest: &str) {
-        let label = clean(label);
+        let label = readable(label);
         let padding = column.saturating_sub(label.chars().count());
         let painted = self.painted(colour, &label);
         self.text
-            .push_str(format!("{painted}{:padding$}{}", "", clean(rest)).trim_end());
+            .push_str(format!("{painted}{:padding$}{}", "", readable(rest)).trim_end());
         self.text.push('\n');
     }
 
@@ -118,7 +119,7 @@ impl Sheet {
 
     /// A coloured word, and beside it text that keeps to its own column.
     pub(in crate::report) fn headed(&mut self, colour: Colour, word: &str, column: usize, text: &str) {
-        let word = clean(word);
+        let word = readable(word);
         let lines = self.wrapped(column, text);
         let room = column.saturating_sub(1);
         // A word too long for its column stands alone.
@@ -152,7 +153,7 @@ impl Sheet {
 
     fn wrapped(&self, column: usize, text: &str) -> Vec<String> {
         let options = textwrap::Options::new(self.look.width.saturating_sub(column).max(20)).break_words(false);
-        textwrap::wrap(&clean(text), options)
+        textwrap::wrap(&readable(text), options)
             .into_iter()
             .map(String::from)
             .collect()
@@ -164,19 +165,6 @@ impl Sheet {
             (true, _) => format!("\x1b[{}m{text}\x1b[0m", colour.code()),
         }
     }
-}
-
-/// Evidence is written by others: a control character in it is shown and not obeyed.
-fn clean(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            if c.is_control() {
-                c.escape_default().collect::<Vec<_>>()
-            } else {
-                vec![c]
-            }
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -99,9 +99,7 @@ fn assertion(sheet: &mut Sheet, document: &Document, finding: &Finding, column: 
     if !finding.error_budget.is_empty() {
         sheet.faint(column, &format!("error: {}", finding.error_budget.join(", ")));
     }
-    if let Some(reason) = &finding.reason {
-        sheet.indented(column, &format!("undecided because: {reason}"));
-    }
+    undecided(sheet, column, finding.reason.as_deref(), &finding.explanation);
     if finding.verdict != Outcome::Pass
         && let Some(place) = document.place(finding)
     {
@@ -129,12 +127,17 @@ fn requests(sheet: &mut Sheet, document: &Document) {
             .map(|cause| format!("{}; ", cause_words(cause)))
             .unwrap_or_default();
         sheet.indented(column, &format!("{cause}{}", request.explanation));
-        if let Some(reason) = &request.reason {
-            sheet.indented(column, &format!("undecided because: {reason}"));
-        }
+        undecided(sheet, column, request.reason.as_deref(), &request.explanation);
         if let Some(by) = &request.target_by {
             sheet.faint(column, &format!("target found by: {by}"));
         }
+    }
+}
+
+/// The reason, where the sentence before it does not say the same.
+fn undecided(sheet: &mut Sheet, column: usize, reason: Option<&str>, explanation: &str) {
+    if let Some(reason) = reason.filter(|reason| *reason != explanation) {
+        sheet.indented(column, &format!("undecided because: {reason}"));
     }
 }
 
@@ -230,9 +233,7 @@ fn order(sheet: &mut Sheet, document: &Document) {
         column,
         &order.explanation,
     );
-    if let Some(reason) = &order.reason {
-        sheet.indented(column, &format!("undecided because: {reason}"));
-    }
+    undecided(sheet, column, order.reason.as_deref(), &order.explanation);
     if order.by_server.len() > 1 {
         for (server, outcome) in &order.by_server {
             sheet.indented(column, &format!("{server}: {}", outcome_word(*outcome)));
