@@ -22,6 +22,7 @@ mod list;
 mod output;
 mod report;
 mod serve;
+mod validate;
 
 use exit::Exit;
 
@@ -51,6 +52,8 @@ enum Command {
     /// The local lab: bring it up, take it down, see what is there.
     #[cfg(all(target_os = "linux", feature = "lab"))]
     Lab(lab::Args),
+    /// Check scenario and environment files.
+    Validate(validate::Args),
     /// Print completions for a shell.
     Completions(completions::Args),
 }
@@ -65,6 +68,7 @@ fn dispatch(command: Command) -> Exit {
         Command::Serve(args) => serve::main(args),
         #[cfg(all(target_os = "linux", feature = "lab"))]
         Command::Lab(args) => lab::main(args),
+        Command::Validate(args) => validate::main(args),
         Command::Completions(args) => completions::main(args),
     }
 }

@@ -60,7 +60,6 @@ pub fn render_human(diagnostics: &[Diagnostic], sources: &SourceMap, style: Styl
 /// related reports.
 #[derive(Debug)]
 struct Report<'a> {
-    code: Option<String>,
     severity: miette::Severity,
     message: String,
     help: Option<String>,
@@ -97,7 +96,6 @@ impl<'a> Report<'a> {
                 .collect()
         };
         let related = others.iter().map(|id| Report {
-            code: None,
             severity: miette::Severity::Advice,
             message: format!("see also {}", sources.name(*id)),
             help: None,
@@ -106,13 +104,13 @@ impl<'a> Report<'a> {
             related: Vec::new(),
         });
         Report {
-            code: Some(diagnostic.code.to_string()),
             severity: match diagnostic.severity {
                 Severity::Advice => miette::Severity::Advice,
                 Severity::Warning => miette::Severity::Warning,
                 Severity::Error => miette::Severity::Error,
             },
-            message: diagnostic.message.clone(),
+            // The code stands in the same line: miette would give it a line of its own.
+            message: format!("{}: {}", diagnostic.code, diagnostic.message),
             help: diagnostic.help.clone(),
             labels: home.map(part).unwrap_or_default(),
             file: home.map(|id| File { sources, id }),
@@ -143,10 +141,6 @@ impl fmt::Display for Report<'_> {
 impl std::error::Error for Report<'_> {}
 
 impl miette::Diagnostic for Report<'_> {
-    fn code<'b>(&'b self) -> Option<Box<dyn fmt::Display + 'b>> {
-        self.code.as_ref().map(|code| Box::new(code) as Box<dyn fmt::Display>)
-    }
-
     fn severity(&self) -> Option<miette::Severity> {
         Some(self.severity)
     }

@@ -5,12 +5,23 @@
 //!       -> check (all findings at once) -> plan (resolved, cannot be wrong)
 //! ```
 
+mod check;
+pub mod environment;
 pub mod expression;
+mod files;
 mod id;
+mod load;
 mod nearest;
+mod one_of;
 pub mod plan;
+pub mod scenario;
+pub mod schema;
+mod source;
 mod variable;
+pub mod value;
 pub mod vocabulary;
 
+pub use files::{Disk, Files, Memory};
 pub use id::{ID_PATTERN, Id};
+pub use load::{Chosen, EnvironmentChoice, FileKind, LoadOptions, Loaded, Rejected, load, load_assertions, load_environment, validate};
 pub use variable::{Scalar, Variable};

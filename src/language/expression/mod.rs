@@ -18,6 +18,7 @@ pub use condition::{Condition, ConditionKind, Operand, OperandKind, Type, Window
 pub use event::{Event, EventRef, LbChange, Pattern, Side};
 pub use finding::Finding;
 pub use parse::parse;
+pub(crate) use resolve::results;
 pub use scope::{ProbeShape, Scope, StepShape};
 pub use syntax::{Argument, CompareOp, Expr, ExprKind, Name, Per, TextSpan, WordAt};
 

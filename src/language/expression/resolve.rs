@@ -3,6 +3,8 @@
 mod event;
 mod operand;
 
+pub(crate) use operand::results;
+
 use super::syntax::{Argument, CompareOp, Expr, ExprKind, Name, WordAt};
 use super::{
     Condition, ConditionKind, EventRef, Finding, Operand, OperandKind, Place, Scope, TextSpan, Type, UsedNames, Window,

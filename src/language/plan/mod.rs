@@ -7,9 +7,10 @@ mod assertion;
 mod environment;
 mod precondition;
 mod probe;
+pub(crate) mod resolve;
 mod step;
 mod suite;
-mod template;
+pub(crate) mod template;
 mod verb;
 mod world;
 

@@ -1,6 +1,5 @@
 use std::fmt;
 
-use handlebars::template::{Parameter, Template as Parsed, TemplateElement};
 use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -16,7 +15,8 @@ pub struct Template {
 }
 
 /// A part of a template.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Segment {
     /// Text as it is.
     Literal(String),
@@ -25,6 +25,7 @@ pub enum Segment {
         /// Name of the environment variable.
         name: String,
         /// Its value.
+        #[serde(skip)]
         value: Option<String>,
     },
     /// What becomes known during the run.
@@ -32,7 +33,8 @@ pub enum Segment {
 }
 
 /// A name that becomes known during the run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Placeholder {
     /// `{{ target.node }}`
     Target(TargetField),
@@ -69,9 +71,6 @@ pub enum TemplateError {
     /// `seconds` and `millis` want a duration.
     #[error("`{0}` is no duration")]
     NoDuration(String),
-    /// The text, read back from a file that gtrun wrote, is no template.
-    #[error("`{0}` is no template: {1}")]
-    Malformed(String, String),
 }
 
 impl Template {
@@ -125,58 +124,6 @@ impl Template {
             | Segment::Secret { .. } => None,
         })
     }
-
-    /// Reads what [`Template`]'s `Display` wrote.
-    fn read_back(text: &str) -> Result<Self, TemplateError> {
-        let malformed = |why: String| TemplateError::Malformed(text.to_owned(), why);
-        let parsed = Parsed::compile(text).map_err(|e| malformed(e.reason().to_string()))?;
-        let mut segments: Vec<Segment> = Vec::new();
-        for element in &parsed.elements {
-            match element {
-                TemplateElement::RawString(raw) => match segments.last_mut() {
-                    Some(Segment::Literal(text)) => text.push_str(raw),
-                    _ => segments.push(Segment::Literal(raw.clone())),
-                },
-                TemplateElement::Expression(tag) => {
-                    let name = parameter(&tag.name).ok_or_else(|| malformed("a name was expected".into()))?;
-                    let argument = tag.params.first().and_then(parameter);
-                    segments.push(
-                        open(&name, argument.as_deref()).ok_or_else(|| malformed(format!("`{name}` is unknown")))?,
-                    );
-                }
-                _ => return Err(malformed("only `{{ path }}` and `{{ helper path }}` exist".into())),
-            }
-        }
-        Ok(Self { segments })
-    }
-}
-
-/// The text of a path in handlebars' tree.
-fn parameter(parameter: &Parameter) -> Option<String> {
-    parameter.as_name().map(str::to_owned)
-}
-
-/// What `{{ name }}` or `{{ name argument }}` stands for during a run.
-fn open(name: &str, argument: Option<&str>) -> Option<Segment> {
-    let path: Vec<&str> = argument.unwrap_or(name).split('.').collect();
-    Some(match (path.as_slice(), argument.map(|_| name)) {
-        (["env", name], None) => Segment::Secret {
-            name: (*name).to_owned(),
-            value: None,
-        },
-        (["target", field], None) => Segment::Placeholder(Placeholder::Target(TargetField::parse(field)?)),
-        (["run", field], None) => Segment::Placeholder(Placeholder::Run(RunField::parse(field)?)),
-        (["steps", id, field], helper) => {
-            let (id, field) = (Id::new(id)?, StepField::parse(field)?);
-            Segment::Placeholder(match helper {
-                None => Placeholder::Step(id, field),
-                Some("seconds") => Placeholder::Seconds(id, field),
-                Some("millis") => Placeholder::Millis(id, field),
-                Some(_) => return None,
-            })
-        }
-        _ => return None,
-    })
 }
 
 impl Placeholder {
@@ -248,15 +195,28 @@ impl fmt::Display for Template {
     }
 }
 
+/// A template in `plan.json`: a text when nothing is open, else its segments.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    Text(String),
+    Segments(Vec<Segment>),
+}
+
 impl Serialize for Template {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
+        match self.as_literal() {
+            Some(text) => s.serialize_str(text),
+            None => self.segments.serialize(s),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Template {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(d)?;
-        Self::read_back(&text).map_err(serde::de::Error::custom)
+        Ok(match Stored::deserialize(d)? {
+            Stored::Text(text) => Self::literal(text),
+            Stored::Segments(segments) => Self { segments },
+        })
     }
 }

@@ -1,0 +1,11 @@
+//! Values as they stand in a file: with their place, and where a template may stand instead, not yet filled in.
+
+mod at;
+mod opt;
+mod scalar;
+mod templated;
+
+pub use at::At;
+pub use opt::Opt;
+pub use scalar::{AsWritten, ByteRate, Count, Flag, Offset, Port, PositiveCount, Ratio, Rate, Scalar};
+pub use templated::{Plain, Templated, Written};
