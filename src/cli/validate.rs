@@ -20,10 +20,18 @@ pub(super) struct Args {
 
 /// Checks the files and says what is wrong with them.
 pub(super) fn main(args: Args) -> Exit {
-    let options = LoadOptions { environment: args.environment, gtrun_env: None, ..LoadOptions::default() };
+    let options = LoadOptions {
+        environment: args.environment,
+        gtrun_env: None,
+        ..LoadOptions::default()
+    };
     let mut files = Vec::new();
     for path in &args.paths {
-        if path.is_dir() { collect(path, &mut files) } else { files.push(path.clone()) }
+        if path.is_dir() {
+            collect(path, &mut files)
+        } else {
+            files.push(path.clone())
+        }
     }
     let (mut errors, mut warnings) = (0, 0);
     for file in &files {
@@ -42,7 +50,11 @@ fn count(diagnostics: &[Diagnostic], severity: Severity) -> usize {
 
 fn style() -> Style {
     let terminal = std::io::stderr().is_terminal();
-    Style { color: terminal && std::env::var_os("NO_COLOR").is_none(), unicode: terminal, width: 100 }
+    Style {
+        color: terminal && std::env::var_os("NO_COLOR").is_none(),
+        unicode: terminal,
+        width: 100,
+    }
 }
 
 fn collect(folder: &Path, out: &mut Vec<PathBuf>) {
@@ -57,5 +69,3 @@ fn collect(folder: &Path, out: &mut Vec<PathBuf>) {
         }
     }
 }
-
-

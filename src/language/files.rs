@@ -58,7 +58,10 @@ pub struct Memory(pub Vec<(PathBuf, Vec<u8>)>);
 impl Memory {
     fn find(&self, path: &Path) -> Option<&[u8]> {
         let path = lexical(path);
-        self.0.iter().find(|(name, _)| lexical(name) == path).map(|(_, bytes)| bytes.as_slice())
+        self.0
+            .iter()
+            .find(|(name, _)| lexical(name) == path)
+            .map(|(_, bytes)| bytes.as_slice())
     }
 }
 
@@ -79,7 +82,9 @@ fn lexical(path: &Path) -> PathBuf {
 
 impl Files for Memory {
     fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-        let bytes = self.find(path).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let bytes = self
+            .find(path)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         Ok(bytes.iter().copied().take(limit.saturating_add(1)).collect())
     }
 
@@ -89,6 +94,10 @@ impl Files for Memory {
     }
 
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
-        if self.exists(path) { Ok(lexical(path)) } else { Err(io::ErrorKind::NotFound.into()) }
+        if self.exists(path) {
+            Ok(lexical(path))
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
     }
 }

@@ -17,11 +17,14 @@ pub mod plan;
 pub mod scenario;
 pub mod schema;
 mod source;
-mod variable;
 pub mod value;
+mod variable;
 pub mod vocabulary;
 
 pub use files::{Disk, Files, Memory};
 pub use id::{ID_PATTERN, Id};
-pub use load::{Chosen, EnvironmentChoice, FileKind, LoadOptions, Loaded, Rejected, load, load_assertions, load_environment, validate};
+pub use load::{
+    Chosen, EnvironmentChoice, FileKind, LoadOptions, Loaded, Rejected, load, load_assertions, load_environment,
+    validate,
+};
 pub use variable::{Scalar, Variable};

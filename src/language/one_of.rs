@@ -106,5 +106,11 @@ pub(crate) fn property(properties: &mut Map<String, Value>, key: &str, schema: s
 /// A doc comment as a description: without the leading spaces, its lines joined as schemars joins them.
 fn description(doc: &str) -> String {
     let lines: Vec<&str> = doc.lines().map(str::trim).collect();
-    lines.split(|line| line.is_empty()).map(|part| part.join(" ")).collect::<Vec<_>>().join("\n\n").trim().to_owned()
+    lines
+        .split(|line| line.is_empty())
+        .map(|part| part.join(" "))
+        .collect::<Vec<_>>()
+        .join("\n\n")
+        .trim()
+        .to_owned()
 }

@@ -18,7 +18,10 @@ pub fn environment_schema() -> Value {
 }
 
 fn schema<T: JsonSchema>(title: &str) -> Value {
-    let mut value = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
+    let mut value = SchemaSettings::draft2020_12()
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
     if let Some(object) = value.as_object_mut() {
         object.insert("title".to_owned(), title.into());
     }

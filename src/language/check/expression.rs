@@ -19,8 +19,16 @@ impl Located<'_> {
 
     /// The finding at its place in the file.
     pub(crate) fn diagnostic(&self, finding: &Finding) -> Diagnostic {
-        let Finding { code, at, message, label, help } = finding;
-        Diagnostic::error(*code, message.clone()).at(self.place(*at), label.clone()).maybe_help(help.clone())
+        let Finding {
+            code,
+            at,
+            message,
+            label,
+            help,
+        } = finding;
+        Diagnostic::error(*code, message.clone())
+            .at(self.place(*at), label.clone())
+            .maybe_help(help.clone())
     }
 
     /// True for a scalar without quotes whose source is its value.
@@ -35,23 +43,40 @@ impl Located<'_> {
             return None;
         }
         let (opened, closed) = (self.text.matches('(').count(), self.text.matches(')').count());
-        let odd_quotes = ['"', '\'', '/'].iter().any(|quote| self.text.matches(*quote).count() % 2 == 1);
+        let odd_quotes = ['"', '\'', '/']
+            .iter()
+            .any(|quote| self.text.matches(*quote).count() % 2 == 1);
         let file = self.sources.text(self.span.file);
         let behind = &file[(self.span.end as usize).min(file.len())..];
         let before = &file[..(self.span.start as usize).min(file.len())];
         let line = behind.lines().next().unwrap_or("");
         if (opened > closed || odd_quotes) && line.trim_start().starts_with('#') && line.starts_with([' ', '\t']) {
             let whole = format!("{}{}", self.text, line.trim_end());
-            let end = Span::new(self.span.file, self.span.end as usize, self.span.end as usize + line.trim_end().len());
+            let end = Span::new(
+                self.span.file,
+                self.span.end as usize,
+                self.span.end as usize + line.trim_end().len(),
+            );
             let message = "YAML ended this text at ` #`: what follows is a comment";
-            return Some(Some(Diagnostic::error(Code::YamlCut, message).at(end, "read as a comment").help(format!("put the whole text in quotes: '{whole}'"))));
+            return Some(Some(
+                Diagnostic::error(Code::YamlCut, message)
+                    .at(end, "read as a comment")
+                    .help(format!("put the whole text in quotes: '{whole}'")),
+            ));
         }
         if opened > closed && behind.trim_start().starts_with(',') {
             let rest = behind.find([']', '}', '\n']).map_or("", |end| &behind[..end]);
             let whole = format!("{}{}", self.text, rest.trim_end());
-            let end = Span { end: self.span.end + u32::try_from(rest.trim_end().len()).unwrap_or(0), ..self.span };
+            let end = Span {
+                end: self.span.end + u32::try_from(rest.trim_end().len()).unwrap_or(0),
+                ..self.span
+            };
             let message = "YAML ended this text at its comma: inside `[ ]` and `{ }` a comma separates";
-            return Some(Some(Diagnostic::error(Code::YamlCut, message).at(end, "one text was meant").help(format!("put it in quotes: \"{whole}\""))));
+            return Some(Some(
+                Diagnostic::error(Code::YamlCut, message)
+                    .at(end, "one text was meant")
+                    .help(format!("put it in quotes: \"{whole}\"")),
+            ));
         }
         if closed > opened && before.trim_end().ends_with(',') {
             return Some(None);

@@ -4,9 +4,9 @@ use indexmap::IndexMap;
 
 use crate::language::Id;
 use crate::language::plan::{
-    AntiAffinity, Clocks, CountOrPercent, DrainListeners, Effect, Entry, Environment, EnvironmentKind, ExecEffect, Fsm, HaproxyLogFormat, Host,
-    HpaPresence, LoadBalancer, LoadBalancerFacts, LoadBalancerWorld, NetworkWorld, NodeWorld, OnMarkedDown, PodWorld, RolloutWorld, SidecarKind,
-    TrafficWorld, Workload, World,
+    AntiAffinity, Clocks, CountOrPercent, DrainListeners, Effect, Entry, Environment, EnvironmentKind, ExecEffect, Fsm,
+    HaproxyLogFormat, Host, HpaPresence, LoadBalancer, LoadBalancerFacts, LoadBalancerWorld, NetworkWorld, NodeWorld,
+    OnMarkedDown, PodWorld, RolloutWorld, SidecarKind, TrafficWorld, Workload, World,
 };
 use crate::time::Duration;
 
@@ -15,7 +15,12 @@ const NODES: [&str; 2] = ["worker1", "worker2"];
 /// The environment of this kind without a file. For a cluster these are only the defaults of what its file may leave out.
 pub(crate) fn built_in(name: &str, kind: EnvironmentKind) -> Environment {
     let container = |key: &str, name: &str| (Id::trusted(key), name.to_owned());
-    let host = |groups: &[&str]| Host { ssh: None, jump: Vec::new(), sudo: true, groups: groups.iter().map(|g| (*g).to_owned()).collect() };
+    let host = |groups: &[&str]| Host {
+        ssh: None,
+        jump: Vec::new(),
+        sudo: true,
+        groups: groups.iter().map(|g| (*g).to_owned()).collect(),
+    };
     let hosts = match kind {
         EnvironmentKind::Sim | EnvironmentKind::Lab => {
             let workers = NODES.map(|node| (node.to_owned(), host(&["workers"])));
@@ -33,24 +38,42 @@ pub(crate) fn built_in(name: &str, kind: EnvironmentKind) -> Environment {
             namespace: "service-a".to_owned(),
             deployment: "service-a-igw".to_owned(),
             mode_label: "mode".to_owned(),
-            containers: [container("app", "app"), container("hc", "hc"), container("sidecar", "istio-proxy")].into(),
+            containers: [
+                container("app", "app"),
+                container("hc", "hc"),
+                container("sidecar", "istio-proxy"),
+            ]
+            .into(),
             envoy_admin: 15000,
             port: 8080,
             health_path: "/health_check.html".to_owned(),
         },
-        entry: Entry { url: "http://service-a.example.test".to_owned(), connect_to: None, ca_file: None },
+        entry: Entry {
+            url: "http://service-a.example.test".to_owned(),
+            connect_to: None,
+            ca_file: None,
+        },
         load_balancer: LoadBalancer {
             host: "lb".to_owned(),
             socket: "/run/haproxy/admin.sock".to_owned(),
             config: Some("/etc/haproxy/haproxy.cfg".to_owned()),
             log: None,
             backend: "istio-http-backend".to_owned(),
-            servers: if own { NODES.map(|node| (node.to_owned(), node.to_owned())).into() } else { IndexMap::new() },
+            servers: if own {
+                NODES.map(|node| (node.to_owned(), node.to_owned())).into()
+            } else {
+                IndexMap::new()
+            },
             facts: LoadBalancerFacts::default(),
         },
         hosts,
-        fsm: Fsm { states: ["OPEN", "DRAINING", "CLOSING", "CLOSED"].map(str::to_owned).into(), aliases: IndexMap::new() },
-        clocks: Clocks { max_error: Duration::from_millis(50) },
+        fsm: Fsm {
+            states: ["OPEN", "DRAINING", "CLOSING", "CLOSED"].map(str::to_owned).into(),
+            aliases: IndexMap::new(),
+        },
+        clocks: Clocks {
+            max_error: Duration::from_millis(50),
+        },
         seed: 0,
         world: own.then(default_world),
     }
@@ -58,8 +81,18 @@ pub(crate) fn built_in(name: &str, kind: EnvironmentKind) -> Environment {
 
 /// The world that `sim` and `lab` build when neither the scenario nor the environment says otherwise.
 pub(crate) fn default_world() -> World {
-    let touch = |path: &str, effect| ExecEffect { argv: vec!["touch".to_owned(), path.to_owned()], effect, stdout: String::new(), exit: 0 };
-    let agent = |word: &str, effect| ExecEffect { argv: vec!["set-agent".to_owned(), word.to_owned()], effect, stdout: String::new(), exit: 0 };
+    let touch = |path: &str, effect| ExecEffect {
+        argv: vec!["touch".to_owned(), path.to_owned()],
+        effect,
+        stdout: String::new(),
+        exit: 0,
+    };
+    let agent = |word: &str, effect| ExecEffect {
+        argv: vec!["set-agent".to_owned(), word.to_owned()],
+        effect,
+        stdout: String::new(),
+        exit: 0,
+    };
     World {
         mode: "improved".to_owned(),
         replicas: 1,
@@ -99,7 +132,9 @@ pub(crate) fn default_world() -> World {
             max_unavailable: CountOrPercent::Count(1),
             anti_affinity: AntiAffinity::Hostname,
         },
-        network: NetworkWorld { rtt: Duration::from_micros(500) },
+        network: NetworkWorld {
+            rtt: Duration::from_micros(500),
+        },
         clocks: IndexMap::new(),
         traffic: TrafficWorld { rate: 0.0 },
         exec: vec![

@@ -7,5 +7,11 @@ mod file;
 mod world;
 
 pub(crate) use defaults::{built_in, default_world};
-pub use file::{ClocksFile, EntryFile, EnvironmentFile, FsmFile, HostFile, LoadBalancerFile, LoadBalancerKind, LogKind, LogSourceFile, WorkloadFile};
-pub use world::{ClockFile, ExecEffectFile, LoadBalancerWorldFile, NetworkFile, NodeFile, PlainPrestop, PodWorldFile, RolloutWorldFile, TrafficFile, WorldFile};
+pub use file::{
+    ClocksFile, EntryFile, EnvironmentFile, FsmFile, HostFile, LoadBalancerFile, LoadBalancerKind, LogKind,
+    LogSourceFile, WorkloadFile,
+};
+pub use world::{
+    ClockFile, ExecEffectFile, LoadBalancerWorldFile, NetworkFile, NodeFile, PlainPrestop, PodWorldFile,
+    RolloutWorldFile, TrafficFile, WorldFile,
+};

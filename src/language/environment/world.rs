@@ -2,7 +2,9 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::language::plan::{CountOrPercent, DrainListeners, Effect, HaproxyLogFormat, HpaPresence, OnMarkedDown, SidecarKind};
+use crate::language::plan::{
+    CountOrPercent, DrainListeners, Effect, HaproxyLogFormat, HpaPresence, OnMarkedDown, SidecarKind,
+};
 use crate::language::scenario::{IdText, RetryOn};
 use crate::language::value::{AsWritten, At, Count, Flag, Offset, Opt, Plain, PositiveCount, Rate, Ratio};
 use crate::time::Duration;

@@ -37,7 +37,12 @@ pub struct Chosen {
 
 impl Reading<'_> {
     /// `--env`, else `GTRUN_ENV`, else the scenario's `environment:`, else `sim`.
-    pub(super) fn environment_of(&mut self, scenario: &Path, document: &Document, options: &LoadOptions) -> Option<Chosen> {
+    pub(super) fn environment_of(
+        &mut self,
+        scenario: &Path,
+        document: &Document,
+        options: &LoadOptions,
+    ) -> Option<Chosen> {
         let own = document.environment.as_ref();
         let (name, by, span) = match (&options.environment, &options.gtrun_env, own) {
             (Some(name), _, _) => (name.clone(), EnvironmentChoice::CommandLine, None),
@@ -62,9 +67,20 @@ impl Reading<'_> {
         Some(environment)
     }
 
-    fn environment_named(&mut self, name: &str, by: EnvironmentChoice, span: Option<Span>, scenario: &Path, options: &LoadOptions) -> Option<Chosen> {
+    fn environment_named(
+        &mut self,
+        name: &str,
+        by: EnvironmentChoice,
+        span: Option<Span>,
+        scenario: &Path,
+        options: &LoadOptions,
+    ) -> Option<Chosen> {
         let is_file = name.contains(['/', '\\']) || name.ends_with(".yaml") || name.ends_with(".yml");
-        let path = if is_file { Some(PathBuf::from(name)) } else { self.find(name, scenario) };
+        let path = if is_file {
+            Some(PathBuf::from(name))
+        } else {
+            self.find(name, scenario)
+        };
         let Some(path) = path else {
             let kind = match name {
                 "sim" => EnvironmentKind::Sim,
@@ -76,33 +92,55 @@ impl Reading<'_> {
             };
             let mut environment = built_in(name, kind);
             environment.seed = options.seed.unwrap_or(environment.seed);
-            return Some(Chosen { environment, world: None, by });
+            return Some(Chosen {
+                environment,
+                world: None,
+                by,
+            });
         };
         let tree = self.tree(&path)?;
         let document: EnvironmentFile = self.typed(tree, &ENVIRONMENT)?;
         let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        let mut environment = resolve::environment(&document, &name_of(&path), &path, &directory, &mut self.diagnostics)?;
+        let mut environment =
+            resolve::environment(&document, &name_of(&path), &path, &directory, &mut self.diagnostics)?;
         environment.seed = options.seed.unwrap_or(environment.seed);
-        Some(Chosen { environment, world: document.world.0.map(|world| world.value), by })
+        Some(Chosen {
+            environment,
+            world: document.world.0.map(|world| world.value),
+            by,
+        })
     }
 
     /// `environments/NAME.yaml` beside the scenario, then in every folder above it up to the root of the repository.
     fn find(&self, name: &str, scenario: &Path) -> Option<PathBuf> {
-        self.environment_folders(scenario).into_iter().map(|folder| folder.join(format!("{name}.yaml"))).find(|file| self.files.exists(file))
+        self.environment_folders(scenario)
+            .into_iter()
+            .map(|folder| folder.join(format!("{name}.yaml")))
+            .find(|file| self.files.exists(file))
     }
 
     fn environment_folders(&self, scenario: &Path) -> Vec<PathBuf> {
         let root = self.repository(scenario);
         let own = scenario.parent().unwrap_or(Path::new(""));
         let mut folders = vec![own.join("environments")];
-        let Ok(canonical) = self.files.canonical(if own.as_os_str().is_empty() { Path::new(".") } else { own }) else { return folders };
+        let Ok(canonical) = self.files.canonical(if own.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            own
+        }) else {
+            return folders;
+        };
         // Written relative to the scenario as long as it goes, so that messages show short paths.
         let mut up = own.to_path_buf();
         for folder in canonical.ancestors().skip(1) {
             if !folder.starts_with(&root) {
                 break;
             }
-            up = if up.file_name().is_some() { up.parent().map(Path::to_path_buf).unwrap_or_default() } else { up.join("..") };
+            up = if up.file_name().is_some() {
+                up.parent().map(Path::to_path_buf).unwrap_or_default()
+            } else {
+                up.join("..")
+            };
             folders.push(up.join("environments"));
         }
         folders
@@ -115,19 +153,29 @@ impl Reading<'_> {
             EnvironmentChoice::Variable => "GTRUN_ENV says",
             EnvironmentChoice::Scenario | EnvironmentChoice::Default => "the scenario says",
         };
-        let searched = folders.iter().map(|folder| folder.join(format!("{name}.yaml")).display().to_string()).collect::<Vec<_>>().join(", ");
-        let mut diagnostic = Diagnostic::error(Code::EnvironmentMissing, format!("there is no environment `{name}`, as {whose}"));
+        let searched = folders
+            .iter()
+            .map(|folder| folder.join(format!("{name}.yaml")).display().to_string())
+            .collect::<Vec<_>>()
+            .join(", ");
+        let mut diagnostic = Diagnostic::error(
+            Code::EnvironmentMissing,
+            format!("there is no environment `{name}`, as {whose}"),
+        );
         if let Some(span) = span {
             diagnostic = diagnostic.at(span, "");
         }
         let close = nearest(name, ["sim", "lab"]).map(|near| format!("did you mean `{near}`? "));
-        self.diagnostics.push(diagnostic.help(format!("{}looked for {searched}", close.unwrap_or_default())));
+        self.diagnostics
+            .push(diagnostic.help(format!("{}looked for {searched}", close.unwrap_or_default())));
     }
 }
 
 /// The name of an environment file: `homelab` of `environments/homelab.yaml`.
 pub(super) fn name_of(path: &Path) -> String {
-    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+    path.file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 /// Why a file cannot be read, in a few words.

@@ -35,16 +35,31 @@ impl Reading<'_> {
     /// Checks a tree against its schema and reads what is right of it.
     pub(super) fn typed<T: DeserializeOwned>(&mut self, tree: Tree, shape: &Shape) -> Option<T> {
         let file = tree.file;
-        let other = if std::ptr::eq(shape, &raw const *SCENARIO) { tree.root.entry("kind") } else { None };
+        let other = if std::ptr::eq(shape, &raw const *SCENARIO) {
+            tree.root.entry("kind")
+        } else {
+            None
+        };
         if let Some(kind) = other {
             let message = "this is an environment, not a scenario";
-            let diagnostic = Diagnostic::error(Code::WrongFile, message).at(tree.span(kind.key_at), "only environments have `kind`");
-            self.diagnostics.push(diagnostic.help("name it with `--env`, and give the scenario's file"));
+            let diagnostic =
+                Diagnostic::error(Code::WrongFile, message).at(tree.span(kind.key_at), "only environments have `kind`");
+            self.diagnostics
+                .push(diagnostic.help("name it with `--env`, and give the scenario's file"));
             return None;
         }
-        if std::ptr::eq(shape, &raw const *ENVIRONMENT) && tree.root.entry("kind").is_none() && tree.root.entry("steps").is_some() {
-            let at = tree.root.entry("steps").map_or(Span::new(file, 0, 0), |entry| tree.span(entry.key_at));
-            self.diagnostics.push(Diagnostic::error(Code::WrongFile, "this is a scenario, not an environment").at(at, "environments have no steps"));
+        if std::ptr::eq(shape, &raw const *ENVIRONMENT)
+            && tree.root.entry("kind").is_none()
+            && tree.root.entry("steps").is_some()
+        {
+            let at = tree
+                .root
+                .entry("steps")
+                .map_or(Span::new(file, 0, 0), |entry| tree.span(entry.key_at));
+            self.diagnostics.push(
+                Diagnostic::error(Code::WrongFile, "this is a scenario, not an environment")
+                    .at(at, "environments have no steps"),
+            );
             return None;
         }
         let checked = shape.check(tree, &self.sources);
@@ -56,7 +71,8 @@ impl Reading<'_> {
             Ok(value) => Some(value),
             Err(error) => {
                 let span = error.span.unwrap_or(Span::new(file, 0, 0));
-                self.diagnostics.push(Diagnostic::error(code_of(&error.message), error.message).at(span, ""));
+                self.diagnostics
+                    .push(Diagnostic::error(code_of(&error.message), error.message).at(span, ""));
                 None
             }
         }
@@ -78,11 +94,14 @@ impl Reading<'_> {
 
     fn merged(&mut self, path: &Path, tree: Tree, root: &Path, stack: &mut Vec<PathBuf>) -> Option<Document> {
         lost::steps(&tree.root, &mut self.lost);
-        self.written.extend(tree.root.entries().iter().map(|entry| entry.key.clone()));
+        self.written
+            .extend(tree.root.entries().iter().map(|entry| entry.key.clone()));
         let document: Document = self.typed(tree, &SCENARIO)?;
         let mut below: Option<Document> = None;
         for include in document.include.clone() {
-            let Some(part) = self.included(path, &include, root, stack) else { continue };
+            let Some(part) = self.included(path, &include, root, stack) else {
+                continue;
+            };
             // A later file wins over an earlier one.
             below = Some(match below {
                 Some(earlier) => part.over(earlier),
@@ -95,24 +114,48 @@ impl Reading<'_> {
         })
     }
 
-    fn included(&mut self, path: &Path, include: &At<String>, root: &Path, stack: &mut Vec<PathBuf>) -> Option<Document> {
+    fn included(
+        &mut self,
+        path: &Path,
+        include: &At<String>,
+        root: &Path,
+        stack: &mut Vec<PathBuf>,
+    ) -> Option<Document> {
         let target = path.parent().unwrap_or(Path::new("")).join(&include.value);
         let Ok(canonical) = self.files.canonical(&target) else {
-            let diagnostic = Diagnostic::error(Code::IncludeMissing, format!("there is no file {}", target.display())).at(include.span, "");
-            self.diagnostics.push(diagnostic.help("includes are relative to the file that names them"));
+            let diagnostic = Diagnostic::error(Code::IncludeMissing, format!("there is no file {}", target.display()))
+                .at(include.span, "");
+            self.diagnostics
+                .push(diagnostic.help("includes are relative to the file that names them"));
             return None;
         };
         if !canonical.starts_with(root) {
             let message = format!("`{}` is outside the repository of the scenario", include.value);
             let diagnostic = Diagnostic::error(Code::IncludeOutside, message).at(include.span, "");
-            self.diagnostics.push(diagnostic.help(format!("includes stay inside {}", root.display())));
+            self.diagnostics
+                .push(diagnostic.help(format!("includes stay inside {}", root.display())));
             return None;
         }
-        let circle = stack.iter().any(|open| self.files.canonical(open).is_ok_and(|open| open == canonical));
+        let circle = stack
+            .iter()
+            .any(|open| self.files.canonical(open).is_ok_and(|open| open == canonical));
         if circle || stack.len() > MAX_INCLUDES {
-            let message = if circle { "this include leads back to a file that is being read".to_owned() } else { format!("includes are nested deeper than {MAX_INCLUDES}") };
-            let chain = stack.iter().chain([&target]).map(|file| file.display().to_string()).collect::<Vec<_>>().join(" -> ");
-            self.diagnostics.push(Diagnostic::error(Code::IncludeCircle, message).at(include.span, "").help(chain));
+            let message = if circle {
+                "this include leads back to a file that is being read".to_owned()
+            } else {
+                format!("includes are nested deeper than {MAX_INCLUDES}")
+            };
+            let chain = stack
+                .iter()
+                .chain([&target])
+                .map(|file| file.display().to_string())
+                .collect::<Vec<_>>()
+                .join(" -> ");
+            self.diagnostics.push(
+                Diagnostic::error(Code::IncludeCircle, message)
+                    .at(include.span, "")
+                    .help(chain),
+            );
             return None;
         }
         let tree = match self.files.read(&target, MAX_BYTES) {
@@ -123,7 +166,8 @@ impl Reading<'_> {
             }
             Err(error) => {
                 let message = format!("{} cannot be read: {}", target.display(), super::choose::reason(&error));
-                self.diagnostics.push(Diagnostic::error(Code::IncludeMissing, message).at(include.span, ""));
+                self.diagnostics
+                    .push(Diagnostic::error(Code::IncludeMissing, message).at(include.span, ""));
                 None
             }
         }?;
@@ -138,21 +182,38 @@ impl Reading<'_> {
         let needs = [
             ("name", document.name.is_none(), "a name, as `name: s7-what-it-shows`"),
             ("steps", document.steps.is_none(), "at least one step under `steps:`"),
-            ("assertions", document.assertions.is_none(), "at least one assertion under `assertions:`"),
+            (
+                "assertions",
+                document.assertions.is_none(),
+                "at least one assertion under `assertions:`",
+            ),
         ];
-        let missing: Vec<&str> =
-            needs.iter().filter(|(key, missing, _)| *missing && !self.written.contains(*key)).map(|(_, _, what)| *what).collect();
+        let missing: Vec<&str> = needs
+            .iter()
+            .filter(|(key, missing, _)| *missing && !self.written.contains(*key))
+            .map(|(_, _, what)| *what)
+            .collect();
         if let Some((last, first)) = missing.split_last() {
-            let list = if first.is_empty() { (*last).to_owned() } else { format!("{} and {last}", first.join(", ")) };
+            let list = if first.is_empty() {
+                (*last).to_owned()
+            } else {
+                format!("{} and {last}", first.join(", "))
+            };
             let diagnostic = Diagnostic::error(Code::NotAScenario, format!("a scenario needs {list}"));
-            self.diagnostics.push(diagnostic.at(document.gtrun.span, "this file and its includes have none"));
+            self.diagnostics
+                .push(diagnostic.at(document.gtrun.span, "this file and its includes have none"));
         }
     }
 
     /// The folder that includes stay in: the repository's root, else the scenario's own folder.
     pub(super) fn repository(&self, path: &Path) -> PathBuf {
-        let own = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let Ok(own) = self.files.canonical(own) else { return own.to_path_buf() };
+        let own = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let Ok(own) = self.files.canonical(own) else {
+            return own.to_path_buf();
+        };
         let root = own.ancestors().find(|folder| self.files.exists(&folder.join(".git")));
         root.map_or_else(|| own.clone(), Path::to_path_buf)
     }
@@ -160,5 +221,9 @@ impl Reading<'_> {
 
 /// The kind of what a type refused although the schema let it pass.
 fn code_of(message: &str) -> Code {
-    if message.contains("duration") { Code::Duration } else { Code::WrongType }
+    if message.contains("duration") {
+        Code::Duration
+    } else {
+        Code::WrongType
+    }
 }

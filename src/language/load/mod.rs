@@ -81,7 +81,11 @@ pub enum FileKind {
 pub fn validate(path: &Path, options: &LoadOptions, files: &dyn Files) -> (Option<FileKind>, Rejected) {
     let mut reading = Reading::new(files);
     let kind = reading.validate(path, options);
-    let Reading { sources, mut diagnostics, .. } = reading;
+    let Reading {
+        sources,
+        mut diagnostics,
+        ..
+    } = reading;
     tidy(&mut diagnostics);
     (kind, Rejected { diagnostics, sources })
 }
@@ -90,7 +94,11 @@ pub fn validate(path: &Path, options: &LoadOptions, files: &dyn Files) -> (Optio
 ///
 /// # Errors
 /// Every finding about the files at once.
-pub fn load_assertions(path: &Path, options: &LoadOptions, files: &dyn Files) -> Result<(Vec<Assertion>, SourceMap), Rejected> {
+pub fn load_assertions(
+    path: &Path,
+    options: &LoadOptions,
+    files: &dyn Files,
+) -> Result<(Vec<Assertion>, SourceMap), Rejected> {
     let loaded = load(path, options, files)?;
     let first = loaded.suite.runs.into_iter().next();
     Ok((first.map(|run| run.plan.assertions).unwrap_or_default(), loaded.sources))
@@ -100,7 +108,11 @@ pub fn load_assertions(path: &Path, options: &LoadOptions, files: &dyn Files) ->
 ///
 /// # Errors
 /// Every finding about the file at once.
-pub fn load_environment(options: &LoadOptions, beside: &Path, files: &dyn Files) -> Result<(crate::language::plan::Environment, SourceMap), Rejected> {
+pub fn load_environment(
+    options: &LoadOptions,
+    beside: &Path,
+    files: &dyn Files,
+) -> Result<(crate::language::plan::Environment, SourceMap), Rejected> {
     let mut reading = Reading::new(files);
     let environment = reading.environment_alone(options, beside);
     reading.finish_with(environment)
@@ -119,7 +131,13 @@ pub(super) struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     fn new(files: &'a dyn Files) -> Self {
-        Self { files, sources: SourceMap::default(), diagnostics: Vec::new(), written: BTreeSet::new(), lost: Vec::new() }
+        Self {
+            files,
+            sources: SourceMap::default(),
+            diagnostics: Vec::new(),
+            written: BTreeSet::new(),
+            lost: Vec::new(),
+        }
     }
 
     fn failed(&self) -> bool {
@@ -166,22 +184,35 @@ impl<'a> Reading<'a> {
 
     /// Parts stand in a folder `common`.
     fn is_part(&self, path: &Path) -> bool {
-        path.parent().is_some_and(|parent| parent.components().any(|part| part.as_os_str() == "common"))
+        path.parent()
+            .is_some_and(|parent| parent.components().any(|part| part.as_os_str() == "common"))
     }
 
     fn finish(self, suite: Option<Suite>) -> Result<Loaded, Rejected> {
         let failed = self.failed();
-        let Self { sources, mut diagnostics, .. } = self;
+        let Self {
+            sources,
+            mut diagnostics,
+            ..
+        } = self;
         tidy(&mut diagnostics);
         match suite {
-            Some(suite) if !failed => Ok(Loaded { suite, sources, warnings: diagnostics }),
+            Some(suite) if !failed => Ok(Loaded {
+                suite,
+                sources,
+                warnings: diagnostics,
+            }),
             _ => Err(Rejected { diagnostics, sources }),
         }
     }
 
     fn finish_with<T>(self, value: Option<T>) -> Result<(T, SourceMap), Rejected> {
         let failed = self.failed();
-        let Self { sources, mut diagnostics, .. } = self;
+        let Self {
+            sources,
+            mut diagnostics,
+            ..
+        } = self;
         tidy(&mut diagnostics);
         match value {
             Some(value) if !failed => Ok((value, sources)),

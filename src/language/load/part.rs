@@ -18,7 +18,11 @@ pub(super) fn check(document: &Document, sources: &SourceMap, diagnostics: &mut 
         }
     }
     for text in texts {
-        let located = Located { text: &text.value.0, span: text.span, sources };
+        let located = Located {
+            text: &text.value.0,
+            span: text.span,
+            sources,
+        };
         if let Some(cut) = located.cut_by_yaml() {
             diagnostics.extend(cut);
         } else if let Err(finding) = parse(&text.value.0) {
@@ -28,7 +32,11 @@ pub(super) fn check(document: &Document, sources: &SourceMap, diagnostics: &mut 
     if document.name.is_some() && document.steps.is_none() && document.assertions.is_none() {
         let span = document.name.as_ref().map_or(document.gtrun.span, |name| name.span);
         let message = "a part has no use for a name: names are not inherited";
-        diagnostics.push(Diagnostic::warning(Code::Discouraged, message).at(span, "").help("a scenario has steps and assertions too"));
+        diagnostics.push(
+            Diagnostic::warning(Code::Discouraged, message)
+                .at(span, "")
+                .help("a scenario has steps and assertions too"),
+        );
     }
 }
 
@@ -38,7 +46,10 @@ fn expressions<'a>(step: &'a Step, out: &mut Vec<&'a At<crate::language::scenari
         Verb::WaitFor(expression) => out.push(expression),
         Verb::Load(load) => out.extend(load.until.iter()),
         Verb::Poll(poll) => out.extend(&poll.until),
-        Verb::Parallel(branches) => branches.values().flatten().for_each(|inner| expressions(&inner.value, out)),
+        Verb::Parallel(branches) => branches
+            .values()
+            .flatten()
+            .for_each(|inner| expressions(&inner.value, out)),
         Verb::Request(_)
         | Verb::DeletePod(_)
         | Verb::EvictPod(_)

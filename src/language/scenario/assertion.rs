@@ -63,8 +63,19 @@ impl<'de> Deserialize<'de> for Assertion {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let At { value, span } = At::<Shape>::deserialize(d)?;
         Ok(match value {
-            Shape::Text(text) => Self { assert: At { value: Expr(text), span }, name: None, because: None },
-            Shape::Object(Object { assert, name, because }) => Self { assert, name: name.0, because: because.0 },
+            Shape::Text(text) => Self {
+                assert: At {
+                    value: Expr(text),
+                    span,
+                },
+                name: None,
+                because: None,
+            },
+            Shape::Object(Object { assert, name, because }) => Self {
+                assert,
+                name: name.0,
+                because: because.0,
+            },
         })
     }
 }

@@ -75,7 +75,14 @@ pub(crate) fn merge_preconditions(above: Opt<Preconditions>, below: Opt<Precondi
         (Some(above), Some(below)) => (above, below),
         (above, below) => return Opt(above.or(below)),
     };
-    let Preconditions { mode, replicas, ensure, pod, load_balancer, rollout } = above;
+    let Preconditions {
+        mode,
+        replicas,
+        ensure,
+        pod,
+        load_balancer,
+        rollout,
+    } = above;
     Opt(Some(Preconditions {
         mode: mode.or(below.mode),
         replicas: replicas.or(below.replicas),

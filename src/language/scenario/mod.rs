@@ -20,4 +20,7 @@ pub use precondition::{LoadBalancerFacts, PodFacts, Preconditions, Prestop, Retr
 pub use probe::{ContainerLog, Every, NoOptions, Probe, ProbeKind, RstCapture};
 pub use step::{Expr, Retry, Step, Verb};
 pub use variation::{Control, Matrix, Phase, Row, Sweep, SweptVariable, VariableSweep};
-pub use verb::{ConnectionName, DeletePod, DrainNode, Exec, FileName, Load, Poll, PollHttp, PollKind, Request, RolloutRestart, Scale, Ssh};
+pub use verb::{
+    ConnectionName, DeletePod, DrainNode, Exec, FileName, Load, Poll, PollHttp, PollKind, Request, RolloutRestart,
+    Scale, Ssh,
+};

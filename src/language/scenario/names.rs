@@ -13,7 +13,9 @@ impl<'de> Deserialize<'de> for Version {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         match i64::deserialize(d)? {
             1 => Ok(Self),
-            other => Err(D::Error::custom(format!("this gtrun reads language version 1, the file says {other}"))),
+            other => Err(D::Error::custom(format!(
+                "this gtrun reads language version 1, the file says {other}"
+            ))),
         }
     }
 }
@@ -37,7 +39,9 @@ impl<'de> Deserialize<'de> for ScenarioName {
         let text = String::deserialize(d)?;
         let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if text.is_empty() || text.len() > 63 || !text.chars().all(inner) {
-            return Err(D::Error::custom("a name is lower-case letters, digits and `-`, at most 63"));
+            return Err(D::Error::custom(
+                "a name is lower-case letters, digits and `-`, at most 63",
+            ));
         }
         Ok(Self(text))
     }
@@ -60,7 +64,11 @@ pub struct IdText(pub Id);
 impl<'de> Deserialize<'de> for IdText {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = Cow::<'de, str>::deserialize(d)?;
-        Id::new(&text).map(Self).ok_or_else(|| D::Error::custom(format!("`{text}` is no id: lower-case letters, digits and `_`, a letter first")))
+        Id::new(&text).map(Self).ok_or_else(|| {
+            D::Error::custom(format!(
+                "`{text}` is no id: lower-case letters, digits and `_`, a letter first"
+            ))
+        })
     }
 }
 

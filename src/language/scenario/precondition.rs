@@ -116,8 +116,15 @@ pub struct LoadBalancerFacts {
 pub struct RetryOn(pub String);
 
 /// The words of HAProxy's `retry-on`; a status stands without quotes.
-const RETRY_ON: [&str; 7] =
-    ["none", "conn-failure", "empty-response", "junk-response", "response-timeout", "0rtt-rejected", "all-retryable-errors"];
+const RETRY_ON: [&str; 7] = [
+    "none",
+    "conn-failure",
+    "empty-response",
+    "junk-response",
+    "response-timeout",
+    "0rtt-rejected",
+    "all-retryable-errors",
+];
 const RETRY_ON_STATUS: [u16; 12] = [401, 403, 404, 408, 421, 425, 429, 500, 501, 502, 503, 504];
 
 impl<'de> Deserialize<'de> for RetryOn {
@@ -134,7 +141,9 @@ impl JsonSchema for RetryOn {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let words = RETRY_ON.iter().map(|word| serde_json::json!(word));
-        let words: Vec<serde_json::Value> = words.chain(RETRY_ON_STATUS.iter().map(|status| serde_json::json!(status))).collect();
+        let words: Vec<serde_json::Value> = words
+            .chain(RETRY_ON_STATUS.iter().map(|status| serde_json::json!(status)))
+            .collect();
         json_schema!({ "enum": words })
     }
 }

@@ -4,8 +4,8 @@ use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use super::verb::{DeletePod, DrainNode, Exec, Load, Poll, Request, RolloutRestart, Scale, Ssh};
 use super::IdText;
+use super::verb::{DeletePod, DrainNode, Exec, Load, Poll, Request, RolloutRestart, Scale, Ssh};
 use crate::language::one_of::one_of;
 use crate::language::plan::{Expect, OnTimeout};
 use crate::language::value::{AsWritten, At, PositiveCount, Templated};

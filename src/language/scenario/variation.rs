@@ -132,15 +132,22 @@ impl<'de> Deserialize<'de> for Sweep {
                 f.write_str("`phase`, or one variable")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sweep, A::Error> {
-                let key = map.next_key::<At<IdText>>()?.ok_or_else(|| A::Error::custom("an empty sweep runs nothing"))?;
+                let key = map
+                    .next_key::<At<IdText>>()?
+                    .ok_or_else(|| A::Error::custom("an empty sweep runs nothing"))?;
                 let sweep = if key.value.0.as_str() == "phase" {
                     Sweep::Phase(map.next_value()?)
                 } else {
-                    Sweep::Variable(VariableSweep { name: key, values: map.next_value()? })
+                    Sweep::Variable(VariableSweep {
+                        name: key,
+                        values: map.next_value()?,
+                    })
                 };
                 match map.next_key::<At<IdText>>()? {
                     None => Ok(sweep),
-                    Some(_) => Err(A::Error::custom("a sweep goes through one thing; for combinations there is `matrix`")),
+                    Some(_) => Err(A::Error::custom(
+                        "a sweep goes through one thing; for combinations there is `matrix`",
+                    )),
                 }
             }
         }

@@ -18,7 +18,11 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub(super) fn decode(bytes: &[u8]) -> Decoded {
     let body = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     match std::str::from_utf8(body) {
-        Ok(text) => Decoded { text: text.to_owned(), invalid: None, invalid_byte: 0 },
+        Ok(text) => Decoded {
+            text: text.to_owned(),
+            invalid: None,
+            invalid_byte: 0,
+        },
         Err(error) => Decoded {
             text: String::from_utf8_lossy(body).into_owned(),
             invalid: Some(error.valid_up_to()),

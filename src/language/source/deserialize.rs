@@ -33,7 +33,10 @@ impl std::error::Error for ReadError {}
 
 impl de::Error for ReadError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self { message: message.to_string(), span: None }
+        Self {
+            message: message.to_string(),
+            span: None,
+        }
     }
 }
 
@@ -56,12 +59,19 @@ impl<'a> Deserializer<'a> {
     }
 
     fn span(self, at: Bytes) -> Span {
-        Span { file: self.file, start: at.start, end: at.end }
+        Span {
+            file: self.file,
+            start: at.start,
+            end: at.end,
+        }
     }
 
     /// The innermost place wins.
     fn placed<T>(self, result: Result<T, ReadError>) -> Result<T, ReadError> {
-        result.map_err(|error| ReadError { span: error.span.or_else(|| Some(self.span(self.node.at))), ..error })
+        result.map_err(|error| ReadError {
+            span: error.span.or_else(|| Some(self.span(self.node.at))),
+            ..error
+        })
     }
 
     /// The scalar as written, without the quotes.
@@ -69,9 +79,10 @@ impl<'a> Deserializer<'a> {
         let slice = |at: Bytes| self.text.get(at.start as usize..at.end as usize);
         match &self.node.kind {
             NodeKind::Text(text) => text.clone(),
-            NodeKind::Null | NodeKind::Bool(_) | NodeKind::Integer(_) | NodeKind::Float(_) => {
-                slice(self.node.defined).unwrap_or_default().trim_matches(['"', '\'']).to_owned()
-            }
+            NodeKind::Null | NodeKind::Bool(_) | NodeKind::Integer(_) | NodeKind::Float(_) => slice(self.node.defined)
+                .unwrap_or_default()
+                .trim_matches(['"', '\''])
+                .to_owned(),
             NodeKind::List(_) | NodeKind::Map(_) => String::new(),
         }
     }
@@ -87,8 +98,15 @@ impl<'de> de::Deserializer<'de> for Deserializer<'de> {
             NodeKind::Integer(value) => visitor.visit_i64(*value),
             NodeKind::Float(value) => visitor.visit_f64(*value),
             NodeKind::Text(text) => visitor.visit_borrowed_str(text),
-            NodeKind::List(items) => visitor.visit_seq(Items { parent: self, items: items.iter() }),
-            NodeKind::Map(entries) => visitor.visit_map(Entries { parent: self, entries: entries.iter(), value: None }),
+            NodeKind::List(items) => visitor.visit_seq(Items {
+                parent: self,
+                items: items.iter(),
+            }),
+            NodeKind::Map(entries) => visitor.visit_map(Entries {
+                parent: self,
+                entries: entries.iter(),
+                value: None,
+            }),
         };
         self.placed(result)
     }
@@ -103,7 +121,12 @@ impl<'de> de::Deserializer<'de> for Deserializer<'de> {
         self.placed(result)
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, _: &'static [&'static str], visitor: V) -> Result<V::Value, ReadError> {
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
         let result = match &self.node.kind {
             NodeKind::Text(text) => visitor.visit_enum(text.as_str().into_deserializer()),
             _ => Err(de::Error::custom("expected a word")),
@@ -111,11 +134,21 @@ impl<'de> de::Deserializer<'de> for Deserializer<'de> {
         self.placed(result)
     }
 
-    fn deserialize_struct<V: Visitor<'de>>(self, name: &'static str, _: &'static [&'static str], visitor: V) -> Result<V::Value, ReadError> {
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
         if name == AT || name == WRITTEN {
             let raw = if name == WRITTEN { self.raw() } else { String::new() };
             let span = self.span(self.node.at);
-            return self.placed(visitor.visit_map(Placed { span, raw, value: Value::Node(self), next: 0 }));
+            return self.placed(visitor.visit_map(Placed {
+                span,
+                raw,
+                value: Value::Node(self),
+                next: 0,
+            }));
         }
         self.deserialize_any(visitor)
     }
@@ -151,16 +184,24 @@ impl<'a> MapAccess<'a> for Entries<'a> {
     type Error = ReadError;
 
     fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, ReadError> {
-        let Some(entry) = self.entries.next() else { return Ok(None) };
+        let Some(entry) = self.entries.next() else {
+            return Ok(None);
+        };
         self.value = Some(&entry.value);
         let span = self.parent.span(entry.key_at);
         seed.deserialize(Key { key: &entry.key, span })
             .map(Some)
-            .map_err(|error| ReadError { span: error.span.or(Some(span)), ..error })
+            .map_err(|error| ReadError {
+                span: error.span.or(Some(span)),
+                ..error
+            })
     }
 
     fn next_value_seed<V: DeserializeSeed<'a>>(&mut self, seed: V) -> Result<V::Value, ReadError> {
-        let node = self.value.take().ok_or_else(|| <ReadError as de::Error>::custom("a value was asked for before its key"))?;
+        let node = self
+            .value
+            .take()
+            .ok_or_else(|| <ReadError as de::Error>::custom("a value was asked for before its key"))?;
         let inner = self.parent.inner(node);
         inner.placed(seed.deserialize(inner))
     }
@@ -184,13 +225,28 @@ impl<'de> de::Deserializer<'de> for Key<'de> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, _: &'static [&'static str], visitor: V) -> Result<V::Value, ReadError> {
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
         visitor.visit_enum(self.key.into_deserializer())
     }
 
-    fn deserialize_struct<V: Visitor<'de>>(self, name: &'static str, _: &'static [&'static str], visitor: V) -> Result<V::Value, ReadError> {
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
         if name == AT || name == WRITTEN {
-            return visitor.visit_map(Placed { span: self.span, raw: self.key.to_owned(), value: Value::Key(self), next: 0 });
+            return visitor.visit_map(Placed {
+                span: self.span,
+                raw: self.key.to_owned(),
+                value: Value::Key(self),
+                next: 0,
+            });
         }
         self.deserialize_any(visitor)
     }
@@ -218,7 +274,9 @@ impl<'a> MapAccess<'a> for Placed<'a> {
     type Error = ReadError;
 
     fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, ReadError> {
-        let Some(field) = FIELDS.get(self.next) else { return Ok(None) };
+        let Some(field) = FIELDS.get(self.next) else {
+            return Ok(None);
+        };
         self.next += 1;
         seed.deserialize(StrDeserializer::new(field)).map(Some)
     }

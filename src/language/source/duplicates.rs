@@ -23,10 +23,13 @@ fn walk(node: &mut Node, file: FileId, out: &mut Vec<Diagnostic>) {
                     seen.insert(entry.key.clone(), entry.key_at);
                     return true;
                 };
-                let diagnostic = Diagnostic::error(Code::DuplicateKey, format!("`{}` stands twice in the same mapping", entry.key))
-                    .at(span(file, entry.key_at), "again here")
-                    .at(span(file, *first), "first here")
-                    .help("keep one; a later key never silently replaces an earlier one");
+                let diagnostic = Diagnostic::error(
+                    Code::DuplicateKey,
+                    format!("`{}` stands twice in the same mapping", entry.key),
+                )
+                .at(span(file, entry.key_at), "again here")
+                .at(span(file, *first), "first here")
+                .help("keep one; a later key never silently replaces an earlier one");
                 // A key that an alias brings in twice is one mistake, at one place.
                 if !out.contains(&diagnostic) {
                     out.push(diagnostic);

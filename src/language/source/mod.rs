@@ -38,7 +38,11 @@ impl Tree {
 
 /// The span of bytes in a file.
 pub(crate) fn span(file: FileId, at: Bytes) -> Span {
-    Span { file, start: at.start, end: at.end }
+    Span {
+        file,
+        start: at.start,
+        end: at.end,
+    }
 }
 
 /// Reads a file's bytes. The tree is there whenever the text is YAML; keys that stand twice are reported and dropped.
@@ -47,20 +51,29 @@ pub(crate) fn read(name: &str, bytes: &[u8], sources: &mut SourceMap) -> (FileId
         let file = sources.add(name, String::new());
         let message = format!("the file is longer than {} KiB", MAX_BYTES / 1024);
         let diagnostic = Diagnostic::error(Code::Limit, message).at(Span::new(file, 0, 0), "");
-        return (file, None, vec![diagnostic.help("is this a scenario? split it, or generate variants with `matrix`")]);
+        return (
+            file,
+            None,
+            vec![diagnostic.help("is this a scenario? split it, or generate variants with `matrix`")],
+        );
     }
     let decoded = decode::decode(bytes);
     let file = sources.add(name, decoded.text);
     if let Some(at) = decoded.invalid {
         let message = format!("byte {} of the file is not UTF-8", decoded.invalid_byte);
-        let diagnostic = Diagnostic::error(Code::NotUtf8, message).at(Span::new(file, at, at + decode::REPLACEMENT), "here");
+        let diagnostic =
+            Diagnostic::error(Code::NotUtf8, message).at(Span::new(file, at, at + decode::REPLACEMENT), "here");
         return (file, None, vec![diagnostic.help("save the file as UTF-8")]);
     }
     let text = sources.text(file);
     match yaml::parse(text) {
         Ok(root) if root.kind == NodeKind::Null => {
             let diagnostic = Diagnostic::error(Code::EmptyFile, "the file is empty").at(Span::new(file, 0, 0), "");
-            (file, None, vec![diagnostic.help("`gtrun new NAME` writes a scenario to start from")])
+            (
+                file,
+                None,
+                vec![diagnostic.help("`gtrun new NAME` writes a scenario to start from")],
+            )
         }
         Ok(mut root) => {
             node::extend(&mut root);

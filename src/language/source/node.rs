@@ -48,9 +48,12 @@ impl Node {
             NodeKind::Float(value) => json!(value),
             NodeKind::Text(text) => json!(text),
             NodeKind::List(items) => Value::Array(items.iter().map(Self::json).collect()),
-            NodeKind::Map(entries) => {
-                Value::Object(entries.iter().map(|entry| (entry.key.clone(), entry.value.json())).collect::<Map<_, _>>())
-            }
+            NodeKind::Map(entries) => Value::Object(
+                entries
+                    .iter()
+                    .map(|entry| (entry.key.clone(), entry.value.json()))
+                    .collect::<Map<_, _>>(),
+            ),
         }
     }
 
@@ -58,7 +61,12 @@ impl Node {
     pub(crate) fn entries(&self) -> &[Entry] {
         match &self.kind {
             NodeKind::Map(entries) => entries,
-            NodeKind::Null | NodeKind::Bool(_) | NodeKind::Integer(_) | NodeKind::Float(_) | NodeKind::Text(_) | NodeKind::List(_) => &[],
+            NodeKind::Null
+            | NodeKind::Bool(_)
+            | NodeKind::Integer(_)
+            | NodeKind::Float(_)
+            | NodeKind::Text(_)
+            | NodeKind::List(_) => &[],
         }
     }
 
@@ -66,7 +74,12 @@ impl Node {
     pub(crate) fn items(&self) -> &[Node] {
         match &self.kind {
             NodeKind::List(items) => items,
-            NodeKind::Null | NodeKind::Bool(_) | NodeKind::Integer(_) | NodeKind::Float(_) | NodeKind::Text(_) | NodeKind::Map(_) => &[],
+            NodeKind::Null
+            | NodeKind::Bool(_)
+            | NodeKind::Integer(_)
+            | NodeKind::Float(_)
+            | NodeKind::Text(_)
+            | NodeKind::Map(_) => &[],
         }
     }
 
@@ -79,7 +92,12 @@ impl Node {
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.kind {
             NodeKind::Text(text) => Some(text),
-            NodeKind::Null | NodeKind::Bool(_) | NodeKind::Integer(_) | NodeKind::Float(_) | NodeKind::List(_) | NodeKind::Map(_) => None,
+            NodeKind::Null
+            | NodeKind::Bool(_)
+            | NodeKind::Integer(_)
+            | NodeKind::Float(_)
+            | NodeKind::List(_)
+            | NodeKind::Map(_) => None,
         }
     }
 

@@ -20,7 +20,11 @@ fn offsets(source: &str, value: &str) -> Option<Vec<usize>> {
         return Some((0..=value.len()).collect());
     }
     let quote = source.chars().next().filter(|c| matches!(c, '"' | '\''));
-    let mut walk = Walk { source, at: usize::from(quote.is_some()), quote };
+    let mut walk = Walk {
+        source,
+        at: usize::from(quote.is_some()),
+        quote,
+    };
     let mut out = Vec::with_capacity(value.len() + 1);
     for c in value.chars() {
         let at = walk.next(c)?;

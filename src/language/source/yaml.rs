@@ -47,15 +47,25 @@ pub(super) fn parse(text: &str) -> Result<Node, Error> {
 }
 
 fn bytes(location: Location) -> Bytes {
-    let (start, len) = (location.span().byte_offset().unwrap_or_default(), location.span().byte_len().unwrap_or_default());
+    let (start, len) = (
+        location.span().byte_offset().unwrap_or_default(),
+        location.span().byte_len().unwrap_or_default(),
+    );
     let cut = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-    Bytes { start: cut(start), end: cut(start.saturating_add(len)) }
+    Bytes {
+        start: cut(start),
+        end: cut(start.saturating_add(len)),
+    }
 }
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<NodeKind>::deserialize(d)?;
-        Ok(Self { at: bytes(spanned.referenced), defined: bytes(spanned.defined), kind: spanned.value })
+        Ok(Self {
+            at: bytes(spanned.referenced),
+            defined: bytes(spanned.defined),
+            kind: spanned.value,
+        })
     }
 }
 
@@ -117,7 +127,11 @@ impl<'de> Visitor<'de> for AnyKind {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<NodeKind, A::Error> {
         let mut out = Vec::new();
         while let Some(key) = entries.next_key::<Spanned<String>>()? {
-            out.push(Entry { key: key.value, key_at: bytes(key.referenced), value: entries.next_value()? });
+            out.push(Entry {
+                key: key.value,
+                key_at: bytes(key.referenced),
+                value: entries.next_value()?,
+            });
         }
         Ok(NodeKind::Map(out))
     }

@@ -33,18 +33,42 @@ struct Place<'a> {
 
 impl<'a> Place<'a> {
     fn of(error: &Error, text: &'a str) -> Self {
-        let Some(location) = error.location() else { return Self { text, start: 0, end: 0, line_start: 0 } };
+        let Some(location) = error.location() else {
+            return Self {
+                text,
+                start: 0,
+                end: 0,
+                line_start: 0,
+            };
+        };
         let line = usize::try_from(location.line()).unwrap_or(1).max(1);
         let column = usize::try_from(location.column()).unwrap_or(1).max(1);
-        let line_start = text.split_inclusive('\n').take(line - 1).map(str::len).sum::<usize>().min(text.len());
+        let line_start = text
+            .split_inclusive('\n')
+            .take(line - 1)
+            .map(str::len)
+            .sum::<usize>()
+            .min(text.len());
         let rest = &text[line_start..];
         let start = line_start + rest.char_indices().nth(column - 1).map_or(rest.len(), |(i, _)| i);
         // A word, or one character of anything else.
         let word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
         let tail = &text[start..];
         let len = tail.find(|c| !word(c)).unwrap_or(tail.len());
-        let len = if len == 0 { tail.chars().next().filter(|c| !c.is_control()).map_or(0, char::len_utf8) } else { len };
-        Self { text, start, end: start + len, line_start }
+        let len = if len == 0 {
+            tail.chars()
+                .next()
+                .filter(|c| !c.is_control())
+                .map_or(0, char::len_utf8)
+        } else {
+            len
+        };
+        Self {
+            text,
+            start,
+            end: start + len,
+            line_start,
+        }
     }
 
     /// The last line before that one which holds more than a comment, and where it begins.
@@ -80,20 +104,41 @@ const QUOTE: &str = "put the text in quotes";
 /// Code, message and help.
 fn words(error: &Error, place: &Place<'_>) -> (Code, String, Option<String>) {
     let some = |text: &str| Some(text.to_owned());
-    let too = |what: &str| (Code::Limit, what.to_owned(), some("a scenario needs far less; is this the right file?"));
+    let too = |what: &str| {
+        (
+            Code::Limit,
+            what.to_owned(),
+            some("a scenario needs far less; is this the right file?"),
+        )
+    };
     match error {
-        Error::Budget { breach: BudgetBreach::Documents { .. }, .. } | Error::MultipleDocuments { .. } => {
-            (Code::SecondDocument, "a second document begins here".to_owned(), some("a file is one document: make two files of it"))
+        Error::Budget {
+            breach: BudgetBreach::Documents { .. },
+            ..
         }
-        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => too(&format!("nested deeper than {MAX_DEPTH} levels")),
+        | Error::MultipleDocuments { .. } => (
+            Code::SecondDocument,
+            "a second document begins here".to_owned(),
+            some("a file is one document: make two files of it"),
+        ),
+        Error::Budget {
+            breach: BudgetBreach::Depth { .. },
+            ..
+        } => too(&format!("nested deeper than {MAX_DEPTH} levels")),
         Error::Budget { .. }
         | Error::AliasReplayCounterOverflow { .. }
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
-        | Error::AliasReplayStackDepthExceeded { .. } => too(&format!("more than {MAX_VALUES} values, aliases filled in")),
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            too(&format!("more than {MAX_VALUES} values, aliases filled in"))
+        }
         Error::UnknownAnchor { .. } => {
             let known = anchors(place.text);
-            let name: String = place.text[place.start..].chars().skip(1).take_while(|c| !c.is_whitespace() && !",]}".contains(*c)).collect();
+            let name: String = place.text[place.start..]
+                .chars()
+                .skip(1)
+                .take_while(|c| !c.is_whitespace() && !",]}".contains(*c))
+                .collect();
             let help = crate::language::nearest::did_you_mean(&name, known.iter().copied());
             (
                 Code::UnknownAnchor,
@@ -101,24 +146,53 @@ fn words(error: &Error, place: &Place<'_>) -> (Code, String, Option<String>) {
                 help.or_else(|| some("mark a value with `&name` before it is repeated with `*name`")),
             )
         }
-        Error::RecursiveReferencesRequireWeakTypes { .. } => {
-            (Code::UnknownAnchor, "an alias stands inside what it repeats".to_owned(), some("write the value out"))
-        }
-        Error::MergeValueNotMapOrSeqOfMaps { .. } => {
-            (Code::WrongType, "`<<` merges a mapping, and this is none".to_owned(), some("`<<: *name`, where `&name` marks a mapping"))
-        }
-        Error::NonFiniteFloat { value, .. } => (Code::Spelling, format!("`{value}` is not a finite number"), some("write digits, or quote a text")),
-        Error::InvalidScalar { .. } | Error::TaggedScalarCannotDeserializeIntoString { .. } | Error::InvalidBinaryBase64 { .. } | Error::BinaryNotUtf8 { .. } => {
-            (Code::UnsupportedTag, "tags are not known here".to_owned(), some("leave the `!...` out; put a text in quotes"))
-        }
-        Error::NullIntoString { .. } => (Code::Null, "a key is missing, or `null`".to_owned(), some("keys are texts")),
-        Error::Unexpected { .. } if place.text[place.start..].starts_with('{') && place.text[..place.start].ends_with('{') => {
-            let end = place.text[place.start..].find("}}").map_or(place.end, |n| place.start + n + 2);
+        Error::RecursiveReferencesRequireWeakTypes { .. } => (
+            Code::UnknownAnchor,
+            "an alias stands inside what it repeats".to_owned(),
+            some("write the value out"),
+        ),
+        Error::MergeValueNotMapOrSeqOfMaps { .. } => (
+            Code::WrongType,
+            "`<<` merges a mapping, and this is none".to_owned(),
+            some("`<<: *name`, where `&name` marks a mapping"),
+        ),
+        Error::NonFiniteFloat { value, .. } => (
+            Code::Spelling,
+            format!("`{value}` is not a finite number"),
+            some("write digits, or quote a text"),
+        ),
+        Error::InvalidScalar { .. }
+        | Error::TaggedScalarCannotDeserializeIntoString { .. }
+        | Error::InvalidBinaryBase64 { .. }
+        | Error::BinaryNotUtf8 { .. } => (
+            Code::UnsupportedTag,
+            "tags are not known here".to_owned(),
+            some("leave the `!...` out; put a text in quotes"),
+        ),
+        Error::NullIntoString { .. } => (
+            Code::Null,
+            "a key is missing, or `null`".to_owned(),
+            some("keys are texts"),
+        ),
+        Error::Unexpected { .. }
+            if place.text[place.start..].starts_with('{') && place.text[..place.start].ends_with('{') =>
+        {
+            let end = place.text[place.start..]
+                .find("}}")
+                .map_or(place.end, |n| place.start + n + 2);
             let template = &place.text[place.start - 1..end];
             let help = format!("write `\"{template}\"`, quotes included");
-            (Code::YamlSyntax, "a template needs quotes: without them YAML reads `{{` as two mappings".to_owned(), Some(help))
+            (
+                Code::YamlSyntax,
+                "a template needs quotes: without them YAML reads `{{` as two mappings".to_owned(),
+                Some(help),
+            )
         }
-        Error::Unexpected { .. } => (Code::YamlSyntax, "a key must be a text".to_owned(), some("lists and mappings cannot be keys")),
+        Error::Unexpected { .. } => (
+            Code::YamlSyntax,
+            "a key must be a text".to_owned(),
+            some("lists and mappings cannot be keys"),
+        ),
         other => scanner(&other.to_string(), place),
     }
 }
@@ -128,7 +202,9 @@ fn anchors(text: &str) -> Vec<&str> {
     text.match_indices('&')
         .filter_map(|(i, _)| {
             let rest = &text[i + 1..];
-            let end = rest.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-'))).unwrap_or(rest.len());
+            let end = rest
+                .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-')))
+                .unwrap_or(rest.len());
             (end > 0).then(|| &rest[..end])
         })
         .collect()
@@ -140,42 +216,74 @@ fn scanner(raw: &str, place: &Place<'_>) -> (Code, String, Option<String>) {
     let raw = raw.split(" at line ").next().unwrap_or(raw);
     let has = |words: &str| raw.contains(words);
     if has("unsupported tag") {
-        return (Code::UnsupportedTag, "tags such as `!include` or `!!binary` are not known here".into(), Some("for files there is `include: [FILE]`; put a text in quotes".into()));
+        return (
+            Code::UnsupportedTag,
+            "tags such as `!include` or `!!binary` are not known here".into(),
+            Some("for files there is `include: [FILE]`; put a text in quotes".into()),
+        );
     }
     if has("unclosed quote") || has("unexpected end of stream") && has("quoted") {
-        return syntax("this quote is never closed", "close it with the same quote; inside double quotes write `\\\"`, inside single quotes `''`");
+        return syntax(
+            "this quote is never closed",
+            "close it with the same quote; inside double quotes write `\\\"`, inside single quotes `''`",
+        );
     }
     if has("mapping values are not allowed") {
         let before = place.text[place.line_start..place.start].contains(": ");
         return if before {
-            syntax("a second `: ` in one line", "a text that holds `: ` needs quotes; a mapping inside begins on its own line")
+            syntax(
+                "a second `: ` in one line",
+                "a text that holds `: ` needs quotes; a mapping inside begins on its own line",
+            )
         } else {
-            syntax("`:` has no place here: the line above is a text and is still going on", "is a `:` missing in the line above, or this line indented too far?")
+            syntax(
+                "`:` has no place here: the line above is a text and is still going on",
+                "is a `:` missing in the line above, or this line indented too far?",
+            )
         };
     }
     if has("did not find expected") && has("block") {
-        return syntax("the indentation fits no line above", "items of a list and keys of a mapping begin in the same column");
+        return syntax(
+            "the indentation fits no line above",
+            "items of a list and keys of a mapping begin in the same column",
+        );
     }
     if has("simple key expected") || has("could not find expected ':'") {
         return syntax("expected a key with its `:`", "every line of a mapping is `key: value`");
     }
     if has("illegal placement of ':'") || has("flow") || has("misplaced bracket") || has("expected ',' or") {
-        return syntax("the brackets do not match", "every `[` and `{` needs its `]` and `}`, with commas between");
+        return syntax(
+            "the brackets do not match",
+            "every `[` and `{` needs its `]` and `}`, with commas between",
+        );
     }
     if has("unexpected character") || has("cannot start any token") || has("while scanning") && has("directive") {
         return syntax("a text cannot begin with this character", QUOTE);
     }
     if has("block sequence entries are not allowed") {
-        return syntax("a list cannot begin here", "begin it on its own line, or write `[a, b]`");
+        return syntax(
+            "a list cannot begin here",
+            "begin it on its own line, or write `[a, b]`",
+        );
     }
     if has("unknown escape character") {
-        return syntax("the text holds an unknown escape", "in double quotes `\\` is written `\\\\`; in single quotes it stands for itself");
+        return syntax(
+            "the text holds an unknown escape",
+            "in double quotes `\\` is written `\\\\`; in single quotes it stands for itself",
+        );
     }
     if has("trailing content after") {
-        return syntax("something follows the closing quote", "inside single quotes a `'` is written `''`, inside double quotes `\"` is written `\\\"`");
+        return syntax(
+            "something follows the closing quote",
+            "inside single quotes a `'` is written `''`, inside double quotes `\"` is written `\\\"`",
+        );
     }
     if has("tab") {
-        return (Code::TabIndentation, "a tab has no place here".into(), Some("use spaces".into()));
+        return (
+            Code::TabIndentation,
+            "a tab has no place here".into(),
+            Some("use spaces".into()),
+        );
     }
     (Code::YamlSyntax, format!("this is not YAML: {raw}"), None)
 }
@@ -189,5 +297,12 @@ fn earlier<'a>(error: &Error, place: &Place<'a>) -> Option<((usize, usize), &'st
     let (at, line) = place.line_before()?;
     let content = line.trim_start();
     let start = at + line.len() - content.len();
-    Some(((start, at + line.len()), if content.contains(':') { "this text goes on" } else { "is a `:` missing here?" }))
+    Some((
+        (start, at + line.len()),
+        if content.contains(':') {
+            "this text goes on"
+        } else {
+            "is a `:` missing here?"
+        },
+    ))
 }

@@ -27,7 +27,10 @@ pub(super) struct Found<T> {
 }
 
 /// Asks the tree for a value with its place, and with the scalar as written when `written`.
-pub(super) fn find<'de, T: Deserialize<'de>, D: de::Deserializer<'de>>(d: D, written: bool) -> Result<Found<T>, D::Error> {
+pub(super) fn find<'de, T: Deserialize<'de>, D: de::Deserializer<'de>>(
+    d: D,
+    written: bool,
+) -> Result<Found<T>, D::Error> {
     d.deserialize_struct(if written { WRITTEN } else { AT }, &FIELDS, Fields(PhantomData))
 }
 
@@ -54,13 +57,24 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
         }
         let [file, start, end] = numbers;
         let value = value.ok_or_else(|| de::Error::custom("a value was expected"))?;
-        Ok(Found { span: Span { file: FileId(file), start, end }, raw, value })
+        Ok(Found {
+            span: Span {
+                file: FileId(file),
+                start,
+                end,
+            },
+            raw,
+            value,
+        })
     }
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     fn deserialize<D: de::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        find(d, false).map(|found| Self { value: found.value, span: found.span })
+        find(d, false).map(|found| Self {
+            value: found.value,
+            span: found.span,
+        })
     }
 }
 

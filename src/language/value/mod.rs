@@ -7,5 +7,5 @@ mod templated;
 
 pub use at::At;
 pub use opt::Opt;
-pub use scalar::{AsWritten, ByteRate, Count, Flag, Offset, Port, PositiveCount, Ratio, Rate, Scalar};
+pub use scalar::{AsWritten, ByteRate, Count, Flag, Offset, Port, PositiveCount, Rate, Ratio, Scalar};
 pub use templated::{Plain, Templated, Written};

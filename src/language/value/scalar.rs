@@ -56,7 +56,9 @@ pub trait Scalar: Sized {
     fn from_variable(variable: &Variable) -> Result<Self, String> {
         match variable.value {
             crate::language::Scalar::Bool(value) => Self::from_bool(value, &variable.text),
-            crate::language::Scalar::Number(value) if value.fract() == 0.0 && value.abs() < 9e15 => Self::from_integer(value as i64, &variable.text),
+            crate::language::Scalar::Number(value) if value.fract() == 0.0 && value.abs() < 9e15 => {
+                Self::from_integer(value as i64, &variable.text)
+            }
             crate::language::Scalar::Number(value) => Self::from_float(value, &variable.text),
             crate::language::Scalar::Duration(_)
             | crate::language::Scalar::Percent(_)
@@ -76,12 +78,16 @@ pub trait Scalar: Sized {
 const TEMPLATE: &str = r".*\{\{.*\}\}.*";
 
 /// Units from large to small, each at most once; the empty text is excluded by `minLength`.
-const DURATION: &str = r"(?:\d+(?:\.\d+)?h)?(?:\d+(?:\.\d+)?m)?(?:\d+(?:\.\d+)?s)?(?:\d+(?:\.\d+)?ms)?(?:\d+(?:\.\d+)?us)?";
+const DURATION: &str =
+    r"(?:\d+(?:\.\d+)?h)?(?:\d+(?:\.\d+)?m)?(?:\d+(?:\.\d+)?s)?(?:\d+(?:\.\d+)?ms)?(?:\d+(?:\.\d+)?us)?";
 
 /// A text type: one pattern, or a template.
 fn text_schemas(pattern: &str, description: &str, examples: &[&str], template: bool) -> Schema {
     let (pattern, description) = if template {
-        (format!("^(?:{pattern}|{TEMPLATE})$"), format!("{description}, or a template."))
+        (
+            format!("^(?:{pattern}|{TEMPLATE})$"),
+            format!("{description}, or a template."),
+        )
     } else {
         (format!("^(?:{pattern})$"), format!("{description}."))
     };
@@ -93,7 +99,8 @@ impl Scalar for Duration {
     const EXPECTED: &'static str = "a duration such as 200ms, 5s, 1m30s";
 
     fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error: crate::time::DurationError| error.to_string())
+        text.parse()
+            .map_err(|error: crate::time::DurationError| error.to_string())
     }
 
     fn from_integer(_: i64, written: &str) -> Result<Self, String> {
@@ -105,7 +112,12 @@ impl Scalar for Duration {
     }
 
     fn plain_schema() -> Schema {
-        text_schemas(DURATION, "A duration with units from large to small, each once: 200ms, 5s, 1m30s, 2h", &["200ms", "5s", "1m30s"], false)
+        text_schemas(
+            DURATION,
+            "A duration with units from large to small, each once: 200ms, 5s, 1m30s, 2h",
+            &["200ms", "5s", "1m30s"],
+            false,
+        )
     }
 
     fn templated_schema() -> Schema {
@@ -136,11 +148,21 @@ impl Scalar for Offset {
     }
 
     fn plain_schema() -> Schema {
-        text_schemas(&format!("-?{DURATION}"), "A duration, negative for a clock that is behind", &["20ms", "-10ms"], false)
+        text_schemas(
+            &format!("-?{DURATION}"),
+            "A duration, negative for a clock that is behind",
+            &["20ms", "-10ms"],
+            false,
+        )
     }
 
     fn templated_schema() -> Schema {
-        text_schemas(&format!("-?{DURATION}"), "A duration, negative for a clock that is behind", &["20ms", "-10ms"], true)
+        text_schemas(
+            &format!("-?{DURATION}"),
+            "A duration, negative for a clock that is behind",
+            &["20ms", "-10ms"],
+            true,
+        )
     }
 }
 
@@ -155,7 +177,9 @@ impl Scalar for Rate {
     const EXPECTED: &'static str = "a rate such as 50/s or 30/m";
 
     fn from_text(text: &str) -> Result<Self, String> {
-        rate(text).map(Self).ok_or_else(|| format!("`{text}` is not a rate; write for example 50/s or 30/m"))
+        rate(text)
+            .map(Self)
+            .ok_or_else(|| format!("`{text}` is not a rate; write for example 50/s or 30/m"))
     }
 
     fn from_integer(_: i64, written: &str) -> Result<Self, String> {
@@ -187,9 +211,15 @@ impl Scalar for ByteRate {
 
     fn from_text(text: &str) -> Result<Self, String> {
         let units = [("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9), ("B/s", 1.0)];
-        let read = units.iter().find_map(|(unit, factor)| Some(decimal(text.strip_suffix(unit)?)? * factor));
-        let bytes = read.filter(|bytes| *bytes >= 1.0 && *bytes < 1e15).map(|bytes| bytes as u64);
-        bytes.map(Self).ok_or_else(|| format!("`{text}` is not a rate of bytes; write for example 500B/s, 64kB/s or 1MB/s"))
+        let read = units
+            .iter()
+            .find_map(|(unit, factor)| Some(decimal(text.strip_suffix(unit)?)? * factor));
+        let bytes = read
+            .filter(|bytes| *bytes >= 1.0 && *bytes < 1e15)
+            .map(|bytes| bytes as u64);
+        bytes
+            .map(Self)
+            .ok_or_else(|| format!("`{text}` is not a rate of bytes; write for example 500B/s, 64kB/s or 1MB/s"))
     }
 
     fn plain_schema() -> Schema {
@@ -213,14 +243,21 @@ fn integer_schema(least: u64, most: u64, template: bool) -> Schema {
 
 /// A whole number within bounds.
 fn integer(value: i64, least: i64, most: i64, expected: &str) -> Result<i64, String> {
-    if (least..=most).contains(&value) { Ok(value) } else { Err(format!("expected {expected}, found {value}")) }
+    if (least..=most).contains(&value) {
+        Ok(value)
+    } else {
+        Err(format!("expected {expected}, found {value}"))
+    }
 }
 
 fn no_number<T>(text: &str, expected: &str) -> Result<T, String> {
     let octal = text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
     if octal {
         let plain = text.trim_start_matches('0');
-        return Err(format!("`{text}` has a leading zero; numbers are decimal: write {}", if plain.is_empty() { "0" } else { plain }));
+        return Err(format!(
+            "`{text}` has a leading zero; numbers are decimal: write {}",
+            if plain.is_empty() { "0" } else { plain }
+        ));
     }
     Err(format!("expected {expected}, found the text `{text}`"))
 }
@@ -445,8 +482,13 @@ impl Scalar for CountOrPercent {
     const EXPECTED: &'static str = "a number of pods or a percentage such as 25%";
 
     fn from_text(text: &str) -> Result<Self, String> {
-        let percent = text.strip_suffix('%').and_then(|digits| digits.parse::<u32>().ok()).filter(|percent| *percent <= 100);
-        percent.map(Self::Percent).ok_or_else(|| format!("`{text}` is neither a number of pods nor a percentage such as 25%"))
+        let percent = text
+            .strip_suffix('%')
+            .and_then(|digits| digits.parse::<u32>().ok())
+            .filter(|percent| *percent <= 100);
+        percent
+            .map(Self::Percent)
+            .ok_or_else(|| format!("`{text}` is neither a number of pods nor a percentage such as 25%"))
     }
 
     fn from_integer(value: i64, _: &str) -> Result<Self, String> {

@@ -43,7 +43,10 @@ impl<'de, T: Scalar> Deserialize<'de> for Templated<T> {
             Raw::Text(text) if text.contains("{{") => Written::Template(text),
             raw => Written::Value(raw.read::<T>(&found.raw).map_err(de::Error::custom)?),
         };
-        Ok(Self { span: found.span, written })
+        Ok(Self {
+            span: found.span,
+            written,
+        })
     }
 }
 
@@ -51,7 +54,10 @@ impl<'de, T: Scalar> Deserialize<'de> for Plain<T> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let found = find::<Raw, D>(d, true)?;
         let value = found.value.read::<T>(&found.raw).map_err(de::Error::custom)?;
-        Ok(Self { span: found.span, value })
+        Ok(Self {
+            span: found.span,
+            value,
+        })
     }
 }
 

@@ -49,17 +49,29 @@ impl Shape {
     /// Checks a file.
     pub(crate) fn check(&self, tree: Tree, sources: &SourceMap) -> Checked {
         let Some(validator) = &self.validator else {
-            return Checked { root: tree.root, diagnostics: Vec::new(), usable: false };
+            return Checked {
+                root: tree.root,
+                diagnostics: Vec::new(),
+                usable: false,
+            };
         };
         let mut diagnostics = words::leading_zeros(self, &tree, sources);
         let mut root = tree.root.clone();
-        let report = Report { shape: self, tree: &tree, sources };
+        let report = Report {
+            shape: self,
+            tree: &tree,
+            sources,
+        };
         // What is cut out may leave its parent incomplete: again until nothing is wrong. Only the first round is reported.
         for round in 0..16 {
             let json = root.json();
             let errors: Vec<ValidationError<'_>> = validator.iter_errors(&json).collect();
             if errors.is_empty() {
-                return Checked { root, diagnostics, usable: true };
+                return Checked {
+                    root,
+                    diagnostics,
+                    usable: true,
+                };
             }
             if round == 0 {
                 diagnostics.extend(report.all(&errors));
@@ -73,7 +85,11 @@ impl Shape {
                 break;
             }
         }
-        Checked { root, diagnostics, usable: false }
+        Checked {
+            root,
+            diagnostics,
+            usable: false,
+        }
     }
 }
 
@@ -105,7 +121,9 @@ impl Report<'_> {
             _ => None,
         });
         for (at, keys) in unknown {
-            let Some(node) = self.tree.root.at_pointer(&at) else { continue };
+            let Some(node) = self.tree.root.at_pointer(&at) else {
+                continue;
+            };
             if let Some(cut) = self.cut_by_yaml(&at, node) {
                 out.push(cut);
                 seen.insert(at);
@@ -123,7 +141,9 @@ impl Report<'_> {
             if matches!(error.kind(), ValidationErrorKind::AdditionalProperties { .. }) {
                 continue;
             }
-            let Some(node) = self.tree.root.at_pointer(&at) else { continue };
+            let Some(node) = self.tree.root.at_pointer(&at) else {
+                continue;
+            };
             // One finding for a value: a wrong type also fails its pattern. Missing keys are each their own.
             let missing = matches!(error.kind(), ValidationErrorKind::Required { .. });
             if !missing && !seen.insert(at.clone()) || missing && self.covered(&at, &seen) {
@@ -150,8 +170,11 @@ impl Report<'_> {
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         let what = self.shape.name_of(at);
         let diagnostic = Diagnostic::error(Code::UnknownKey, format!("{what} has no key `{}`", entry.key));
-        let close = crate::language::nearest::nearest(&entry.key, known.iter().copied()).map(|key| format!("did you mean `{key}`?"));
-        let help = close.or_else(|| self.belongs(at, parent, &entry.key)).or_else(|| did_you_mean(&entry.key, known.iter().copied()));
+        let close = crate::language::nearest::nearest(&entry.key, known.iter().copied())
+            .map(|key| format!("did you mean `{key}`?"));
+        let help = close
+            .or_else(|| self.belongs(at, parent, &entry.key))
+            .or_else(|| did_you_mean(&entry.key, known.iter().copied()));
         let fallback = || Some(format!("keys here are {}", known.join(", "))).filter(|_| !known.is_empty());
         diagnostic.at(span, "unknown here").maybe_help(help.or_else(fallback))
     }
@@ -160,12 +183,20 @@ impl Report<'_> {
     fn belongs(&self, at: &[Segment], parent: &Node, key: &str) -> Option<String> {
         for entry in parent.entries() {
             let inside: Vec<Segment> = at.iter().cloned().chain([Segment::Key(entry.key.clone())]).collect();
-            if self.shape.definition(&inside).is_some_and(|found| found.keys().iter().any(|k| k == key)) {
+            if self
+                .shape
+                .definition(&inside)
+                .is_some_and(|found| found.keys().iter().any(|k| k == key))
+            {
                 return Some(format!("`{key}` belongs inside `{}: {{ ... }}`", entry.key));
             }
         }
         if let Some((Segment::Key(own), above)) = at.split_last().map(|(last, above)| (last.clone(), above)) {
-            if self.shape.definition(above).is_some_and(|found| found.keys().iter().any(|k| k == key)) {
+            if self
+                .shape
+                .definition(above)
+                .is_some_and(|found| found.keys().iter().any(|k| k == key))
+            {
                 return Some(format!("`{key}` belongs beside `{own}`, one level up"));
             }
         }
@@ -179,13 +210,22 @@ impl Report<'_> {
 
     /// YAML cut an expression: a comma in a flow mapping, or `: ` in an assertion.
     fn cut_by_yaml(&self, at: &[Segment], node: &Node) -> Option<Diagnostic> {
-        let NodeKind::Map(entries) = &node.kind else { return None };
-        let is_assertion = self.shape.definition(at).is_some_and(|found| found.name() == Some("Assertion"));
+        let NodeKind::Map(entries) = &node.kind else {
+            return None;
+        };
+        let is_assertion = self
+            .shape
+            .definition(at)
+            .is_some_and(|found| found.name() == Some("Assertion"));
         let first = entries.first()?;
         let written = self.sources.slice(self.tree.span(first.key_at));
         let begins = written.contains('(') && !written.contains(')');
         let plain = !written.starts_with(['"', '\'']);
-        if is_assertion && plain && (begins || written.contains(' ')) && !["assert", "name", "because"].contains(&first.key.as_str()) {
+        if is_assertion
+            && plain
+            && (begins || written.contains(' '))
+            && !["assert", "name", "because"].contains(&first.key.as_str())
+        {
             let span = self.tree.span(first.key_at).to(self.tree.span(first.value.at));
             let text = self.sources.slice(span);
             let named = matches!(first.key.rsplit([',', '(', ' ']).next(), Some("from" | "until"));
@@ -195,20 +235,30 @@ impl Report<'_> {
                 format!("put the assertion in quotes: `'{text}'`")
             };
             return Some(
-                Diagnostic::error(Code::YamlCut, "YAML made a mapping of this assertion: `: ` begins a value").at(span, "read as key and value").help(help),
+                Diagnostic::error(
+                    Code::YamlCut,
+                    "YAML made a mapping of this assertion: `: ` begins a value",
+                )
+                .at(span, "read as key and value")
+                .help(help),
             );
         }
         // `{ wait_for: before(a, b), timeout: 5s }`: the comma ends the text and `b)` becomes a key without a value.
         let (before, rest) = entries.iter().zip(entries.iter().skip(1)).find(|(before, rest)| {
             let text = before.value.text().unwrap_or_default();
-            rest.value.kind == NodeKind::Null && rest.key.matches(')').count() > rest.key.matches('(').count() && text.matches('(').count() > text.matches(')').count()
+            rest.value.kind == NodeKind::Null
+                && rest.key.matches(')').count() > rest.key.matches('(').count()
+                && text.matches('(').count() > text.matches(')').count()
         })?;
         let span = self.tree.span(before.value.at).to(self.tree.span(rest.key_at));
         let text = self.sources.slice(span);
         Some(
-            Diagnostic::error(Code::YamlCut, "YAML ended this text at its comma: inside `{ }` and `[ ]` a comma separates")
-                .at(span, "one text was meant")
-                .help(format!("put it in quotes: `{}: \"{text}\"`", before.key)),
+            Diagnostic::error(
+                Code::YamlCut,
+                "YAML ended this text at its comma: inside `{ }` and `[ ]` a comma separates",
+            )
+            .at(span, "one text was meant")
+            .help(format!("put it in quotes: `{}: \"{text}\"`", before.key)),
         )
     }
 
@@ -217,7 +267,12 @@ impl Report<'_> {
         let span = self.tree.span(node.at);
         let definition = self.shape.definition(at);
         if node.kind == NodeKind::Null {
-            return words::null(self.shape, at, key.map_or(span, |entry| self.tree.span(entry.key_at)), span);
+            return words::null(
+                self.shape,
+                at,
+                key.map_or(span, |entry| self.tree.span(entry.key_at)),
+                span,
+            );
         }
         if let Some(found) = &definition
             && !found.kinds().is_empty()
@@ -228,10 +283,18 @@ impl Report<'_> {
             let what = self.shape.name_of(at);
             let kind = found.kind_word();
             if let [first, second, ..] = present.as_slice() {
-                return Diagnostic::error(Code::TwoVerbs, format!("{what} has one {kind}, here are two: `{}` and `{}`", first.key, second.key))
-                    .at(self.tree.span(second.key_at), "the second")
-                    .at(self.tree.span(first.key_at), "the first")
-                    .maybe_help((kind == "verb").then(|| "make two list items of it; what is to happen at the same time stands under `parallel`".to_owned()));
+                return Diagnostic::error(
+                    Code::TwoVerbs,
+                    format!(
+                        "{what} has one {kind}, here are two: `{}` and `{}`",
+                        first.key, second.key
+                    ),
+                )
+                .at(self.tree.span(second.key_at), "the second")
+                .at(self.tree.span(first.key_at), "the first")
+                .maybe_help((kind == "verb").then(|| {
+                    "make two list items of it; what is to happen at the same time stands under `parallel`".to_owned()
+                }));
             }
             if present.is_empty() {
                 let place = entries.first().map_or(span, |entry| self.tree.span(entry.key_at));
@@ -244,21 +307,35 @@ impl Report<'_> {
             ValidationErrorKind::Required { property } => {
                 let missing = property.as_str().unwrap_or_default();
                 if at.is_empty() && missing == "gtrun" {
-                    let first = node.entries().first().map_or(span, |entry| self.tree.span(entry.key_at));
-                    return Diagnostic::error(Code::MissingKey, "the file does not say which language version it is written in")
-                        .at(first, "")
-                        .help("begin it with `gtrun: 1`");
+                    let first = node
+                        .entries()
+                        .first()
+                        .map_or(span, |entry| self.tree.span(entry.key_at));
+                    return Diagnostic::error(
+                        Code::MissingKey,
+                        "the file does not say which language version it is written in",
+                    )
+                    .at(first, "")
+                    .help("begin it with `gtrun: 1`");
                 }
                 let place = key.map_or(span, |entry| self.tree.span(entry.key_at));
-                Diagnostic::error(Code::MissingKey, format!("{} needs `{missing}`", self.shape.name_of(at))).at(place, format!("`{missing}` is missing"))
+                Diagnostic::error(
+                    Code::MissingKey,
+                    format!("{} needs `{missing}`", self.shape.name_of(at)),
+                )
+                .at(place, format!("`{missing}` is missing"))
             }
             ValidationErrorKind::MinItems { .. } | ValidationErrorKind::MinProperties { .. } => {
                 let place = key.map_or(span, |entry| self.tree.span(entry.key_at));
-                Diagnostic::error(Code::Empty, format!("{} is empty", self.shape.name_of(at))).at(place, "").help("add something, or remove the key")
+                Diagnostic::error(Code::Empty, format!("{} is empty", self.shape.name_of(at)))
+                    .at(place, "")
+                    .help("add something, or remove the key")
             }
             ValidationErrorKind::MaxProperties { .. } => {
                 let second = node.entries().get(1).map_or(span, |entry| self.tree.span(entry.key_at));
-                Diagnostic::error(Code::Variation, "a sweep goes through one thing").at(second, "a second").help("for combinations there is `matrix`")
+                Diagnostic::error(Code::Variation, "a sweep goes through one thing")
+                    .at(second, "a second")
+                    .help("for combinations there is `matrix`")
             }
             ValidationErrorKind::PropertyNames { error } => {
                 let name = error.instance().as_str().unwrap_or_default().to_owned();

@@ -24,13 +24,23 @@ impl<'a> Definition<'a> {
     /// Keys that an object may have.
     pub(super) fn keys(&self) -> Vec<String> {
         let properties = self.schema.get("properties").and_then(Value::as_object);
-        properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
+        properties
+            .map(|properties| properties.keys().cloned().collect())
+            .unwrap_or_default()
     }
 
     /// Keys of which exactly one must be there: verbs, kinds of probes.
     pub(super) fn kinds(&self) -> Vec<String> {
-        let branches = self.schema.get("oneOf").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        branches.iter().filter_map(|branch| branch.pointer("/required/0")?.as_str().map(str::to_owned)).collect()
+        let branches = self
+            .schema
+            .get("oneOf")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        branches
+            .iter()
+            .filter_map(|branch| branch.pointer("/required/0")?.as_str().map(str::to_owned))
+            .collect()
     }
 
     /// What such a key is called.
@@ -48,13 +58,26 @@ impl<'a> Definition<'a> {
         if let Some(options) = self.schema.get("enum").and_then(Value::as_array) {
             return options.iter().map(text).collect();
         }
-        let branches = self.schema.get("oneOf").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        branches.iter().filter_map(|branch| branch.get("const").map(text)).collect()
+        let branches = self
+            .schema
+            .get("oneOf")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        branches
+            .iter()
+            .filter_map(|branch| branch.get("const").map(text))
+            .collect()
     }
 
     /// The pattern that keys must match, when keys are free.
     pub(super) fn key_pattern(&self) -> Option<String> {
-        self.schema.get("patternProperties")?.as_object()?.keys().next().cloned()
+        self.schema
+            .get("patternProperties")?
+            .as_object()?
+            .keys()
+            .next()
+            .cloned()
     }
 }
 
@@ -69,7 +92,8 @@ impl Shape {
                 Segment::Key(key) => {
                     let own = schema.get("properties").and_then(|properties| properties.get(key));
                     let by_pattern = || schema.get("patternProperties")?.as_object()?.values().next();
-                    own.or_else(by_pattern).or_else(|| schema.get("additionalProperties").filter(|value| value.is_object()))?
+                    own.or_else(by_pattern)
+                        .or_else(|| schema.get("additionalProperties").filter(|value| value.is_object()))?
                 }
             };
             found = self.follow(inner);
@@ -78,7 +102,10 @@ impl Shape {
     }
 
     fn follow<'a>(&'a self, schema: &'a Value) -> Definition<'a> {
-        let name = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix("#/$defs/"));
+        let name = schema
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|target| target.strip_prefix("#/$defs/"));
         match name.and_then(|name| self.schema.get("$defs")?.get(name)) {
             Some(target) => Definition { name, schema: target },
             None => Definition { name: None, schema },
@@ -117,7 +144,12 @@ impl Shape {
         let found = self.follow(schema);
         if let Some(properties) = found.schema.get("properties").and_then(Value::as_object) {
             if properties.contains_key(key) && !path.is_empty() {
-                let place = path.iter().filter(|part| !matches!(**part, "steps" | "probes")).copied().collect::<Vec<_>>().join(".");
+                let place = path
+                    .iter()
+                    .filter(|part| !matches!(**part, "steps" | "probes"))
+                    .copied()
+                    .collect::<Vec<_>>()
+                    .join(".");
                 let text = match (path.as_slice(), place.as_str()) {
                     (["steps"], _) => "a step".to_owned(),
                     (["probes"], _) => "a probe".to_owned(),
@@ -136,8 +168,16 @@ impl Shape {
                 path.pop();
             }
         }
-        let lists = ["items", "additionalProperties"].iter().filter_map(|k| found.schema.get(*k)).filter(|value| value.is_object());
-        let patterns = found.schema.get("patternProperties").and_then(Value::as_object).into_iter().flat_map(|p| p.values());
+        let lists = ["items", "additionalProperties"]
+            .iter()
+            .filter_map(|k| found.schema.get(*k))
+            .filter(|value| value.is_object());
+        let patterns = found
+            .schema
+            .get("patternProperties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(|p| p.values());
         for inner in lists.chain(patterns) {
             if inner.get("$ref").is_some() {
                 self.search(inner, path, key, out);

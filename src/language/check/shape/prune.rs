@@ -26,7 +26,9 @@ pub(super) fn cuts(error: &ValidationError<'_>) -> Vec<Cut> {
 pub(super) fn prune(root: &mut Node, wrong: &BTreeSet<Cut>) -> bool {
     let mut cut = true;
     for at in wrong.iter().rev() {
-        let Some((last, parent)) = at.split_last() else { return false };
+        let Some((last, parent)) = at.split_last() else {
+            return false;
+        };
         let Some(node) = find(root, parent) else { continue };
         match (&mut node.kind, last) {
             (NodeKind::List(items), Segment::Index(index)) if *index < items.len() => {
@@ -40,9 +42,13 @@ pub(super) fn prune(root: &mut Node, wrong: &BTreeSet<Cut>) -> bool {
 }
 
 fn find<'a>(root: &'a mut Node, at: &[Segment]) -> Option<&'a mut Node> {
-    at.iter().try_fold(root, |node, segment| match (&mut node.kind, segment) {
-        (NodeKind::List(items), Segment::Index(index)) => items.get_mut(*index),
-        (NodeKind::Map(entries), Segment::Key(key)) => entries.iter_mut().find(|entry| &entry.key == key).map(|entry| &mut entry.value),
-        _ => None,
-    })
+    at.iter()
+        .try_fold(root, |node, segment| match (&mut node.kind, segment) {
+            (NodeKind::List(items), Segment::Index(index)) => items.get_mut(*index),
+            (NodeKind::Map(entries), Segment::Key(key)) => entries
+                .iter_mut()
+                .find(|entry| &entry.key == key)
+                .map(|entry| &mut entry.value),
+            _ => None,
+        })
 }

@@ -25,10 +25,17 @@ fn reader<T: Scalar>(code: Code) -> Reader {
             NodeKind::Integer(value) => T::from_integer(*value, written).err(),
             NodeKind::Float(value) => T::from_float(*value, written).err(),
             NodeKind::Bool(value) => T::from_bool(*value, written).err(),
-            NodeKind::Null | NodeKind::List(_) | NodeKind::Map(_) => Some(format!("expected {}, found {}", T::EXPECTED, node.describe())),
+            NodeKind::Null | NodeKind::List(_) | NodeKind::Map(_) => {
+                Some(format!("expected {}, found {}", T::EXPECTED, node.describe()))
+            }
         }
     }
-    Reader { name: T::NAME, code, expected: T::EXPECTED, read: read::<T> }
+    Reader {
+        name: T::NAME,
+        code,
+        expected: T::EXPECTED,
+        read: read::<T>,
+    }
 }
 
 fn readers() -> [Reader; 10] {
@@ -47,12 +54,23 @@ fn readers() -> [Reader; 10] {
 }
 
 /// A value of a wrong kind, spelling or range.
-pub(super) fn wrong_value(shape: &Shape, definition: Option<&Definition<'_>>, at: &[Segment], node: &Node, span: Span, sources: &SourceMap) -> Diagnostic {
+pub(super) fn wrong_value(
+    shape: &Shape,
+    definition: Option<&Definition<'_>>,
+    at: &[Segment],
+    node: &Node,
+    span: Span,
+    sources: &SourceMap,
+) -> Diagnostic {
     let name = definition.and_then(Definition::name).unwrap_or_default();
     let written = sources.slice(span);
     let scalar = !matches!(node.kind, NodeKind::List(_) | NodeKind::Map(_));
-    if let Some(reader) = readers().into_iter().find(|reader| name.strip_suffix("OrTemplate").unwrap_or(name) == reader.name) {
-        let message = (reader.read)(node, written).unwrap_or_else(|| format!("expected {}, found {}", reader.expected, node.describe()));
+    if let Some(reader) = readers()
+        .into_iter()
+        .find(|reader| name.strip_suffix("OrTemplate").unwrap_or(name) == reader.name)
+    {
+        let message = (reader.read)(node, written)
+            .unwrap_or_else(|| format!("expected {}, found {}", reader.expected, node.describe()));
         let numeric = matches!(node.kind, NodeKind::Integer(_) | NodeKind::Float(_));
         let code = match (reader.code, &node.kind) {
             (Code::Duration, _) if scalar => Code::Duration,
@@ -61,7 +79,9 @@ pub(super) fn wrong_value(shape: &Shape, definition: Option<&Definition<'_>>, at
             _ => Code::WrongType,
         };
         let help = match (&node.kind, name.starts_with("Flag")) {
-            (NodeKind::Text(text), true) if is_yes_or_no(text) => Some(format!("YAML 1.2 knows only true and false: write {}", yes_or_no(text))),
+            (NodeKind::Text(text), true) if is_yes_or_no(text) => {
+                Some(format!("YAML 1.2 knows only true and false: write {}", yes_or_no(text)))
+            }
             _ => None,
         };
         return Diagnostic::error(code, message).at(span, "").maybe_help(help);
@@ -70,9 +90,15 @@ pub(super) fn wrong_value(shape: &Shape, definition: Option<&Definition<'_>>, at
     if !words.is_empty() {
         let known = words.iter().map(String::as_str);
         let written = node.text().unwrap_or(written);
-        let message = if scalar { format!("`{written}` is no word that fits here") } else { format!("expected a word, found {}", node.describe()) };
+        let message = if scalar {
+            format!("`{written}` is no word that fits here")
+        } else {
+            format!("expected a word, found {}", node.describe())
+        };
         let code = if scalar { Code::UnknownWord } else { Code::WrongType };
-        return Diagnostic::error(code, message).at(span, "").maybe_help(did_you_mean(written, known).or_else(|| Some(format!("one of {}", words.join(", ")))));
+        return Diagnostic::error(code, message)
+            .at(span, "")
+            .maybe_help(did_you_mean(written, known).or_else(|| Some(format!("one of {}", words.join(", ")))));
     }
     match name {
         "Version" => return version(node, span),
@@ -80,7 +106,9 @@ pub(super) fn wrong_value(shape: &Shape, definition: Option<&Definition<'_>>, at
         "Name" => return not_text_or(node, span, |text| bad_name(text, "", span)),
         "FileName" => {
             return not_text_or(node, span, |text| {
-                Diagnostic::error(Code::BadName, format!("`{text}` is no file name")).at(span, "").help("letters, digits, `.`, `_` and `-`, no folder, at most 100 characters")
+                Diagnostic::error(Code::BadName, format!("`{text}` is no file name"))
+                    .at(span, "")
+                    .help("letters, digits, `.`, `_` and `-`, no folder, at most 100 characters")
             });
         }
         "Expression" | "Assertion" => {
@@ -90,30 +118,65 @@ pub(super) fn wrong_value(shape: &Shape, definition: Option<&Definition<'_>>, at
             };
             let help = match (&node.kind, at.last()) {
                 (NodeKind::Integer(_) | NodeKind::Float(_) | NodeKind::Bool(_), _) => None,
-                (NodeKind::Text(_), Some(Segment::Key(key))) if key == "wait_for" => Some("what is awaited? `ended(long)`, `lb_down`, `active == 0`"),
+                (NodeKind::Text(_), Some(Segment::Key(key))) if key == "wait_for" => {
+                    Some("what is awaited? `ended(long)`, `lb_down`, `active == 0`")
+                }
                 _ => Some("for example `active_zero_before(lb_down)` or `status(long) == 200`"),
             };
-            return Diagnostic::error(Code::WrongType, message).at(span, "").maybe_help(help.map(str::to_owned));
+            return Diagnostic::error(Code::WrongType, message)
+                .at(span, "")
+                .maybe_help(help.map(str::to_owned));
         }
         _ => {}
     }
     if node.text() == Some("") {
-        return Diagnostic::error(Code::Empty, format!("{} is an empty text", shape.name_of(at))).at(span, "").help("write something, or remove the key");
+        return Diagnostic::error(Code::Empty, format!("{} is an empty text", shape.name_of(at)))
+            .at(span, "")
+            .help("write something, or remove the key");
     }
     let expected = definition.map_or("another value", |found| expected(found));
     let place = match &node.kind {
-        NodeKind::Map(entries) => entries.first().map_or(span, |entry| Span { start: span.start, end: entry.key_at.end, ..span }),
-        NodeKind::Null | NodeKind::Bool(_) | NodeKind::Integer(_) | NodeKind::Float(_) | NodeKind::Text(_) | NodeKind::List(_) => span,
+        NodeKind::Map(entries) => entries.first().map_or(span, |entry| Span {
+            start: span.start,
+            end: entry.key_at.end,
+            ..span
+        }),
+        NodeKind::Null
+        | NodeKind::Bool(_)
+        | NodeKind::Integer(_)
+        | NodeKind::Float(_)
+        | NodeKind::Text(_)
+        | NodeKind::List(_) => span,
     };
     let help = match (expected, &node.kind, at.last()) {
-        ("a list", NodeKind::Text(_), Some(Segment::Key(key))) if key == "argv" => Some(format!("a command is a list and no shell line: `argv: [{}]`", written.split_whitespace().collect::<Vec<_>>().join(", "))),
-        ("a list", NodeKind::Text(_) | NodeKind::Integer(_) | NodeKind::Bool(_) | NodeKind::Float(_), Some(Segment::Key(key))) => Some(format!("write `{key}: [{written}]`")),
+        ("a list", NodeKind::Text(_), Some(Segment::Key(key))) if key == "argv" => Some(format!(
+            "a command is a list and no shell line: `argv: [{}]`",
+            written.split_whitespace().collect::<Vec<_>>().join(", ")
+        )),
+        (
+            "a list",
+            NodeKind::Text(_) | NodeKind::Integer(_) | NodeKind::Bool(_) | NodeKind::Float(_),
+            Some(Segment::Key(key)),
+        ) => Some(format!("write `{key}: [{written}]`")),
         ("a list", NodeKind::Map(_), Some(Segment::Key(key))) => Some(format!("begin each item of `{key}` with `- `")),
-        ("a text", NodeKind::Integer(_) | NodeKind::Float(_) | NodeKind::Bool(_), _) => Some(format!("put it in quotes: \"{written}\"")),
-        ("a mapping", NodeKind::Text(text), Some(Segment::Index(_))) if !text.contains(' ') => Some(format!("a step is a mapping: `- {text}: {{}}`")),
+        ("a text", NodeKind::Integer(_) | NodeKind::Float(_) | NodeKind::Bool(_), _) => {
+            Some(format!("put it in quotes: \"{written}\""))
+        }
+        ("a mapping", NodeKind::Text(text), Some(Segment::Index(_))) if !text.contains(' ') => {
+            Some(format!("a step is a mapping: `- {text}: {{}}`"))
+        }
         _ => None,
     };
-    Diagnostic::error(Code::WrongType, format!("expected {expected} for {}, found {}", shape.name_of(at), node.describe())).at(place, "").maybe_help(help)
+    Diagnostic::error(
+        Code::WrongType,
+        format!(
+            "expected {expected} for {}, found {}",
+            shape.name_of(at),
+            node.describe()
+        ),
+    )
+    .at(place, "")
+    .maybe_help(help)
 }
 
 fn expected(found: &Definition<'_>) -> &'static str {
@@ -131,7 +194,10 @@ fn expected(found: &Definition<'_>) -> &'static str {
 }
 
 fn is_yes_or_no(text: &str) -> bool {
-    matches!(text.to_ascii_lowercase().as_str(), "yes" | "no" | "on" | "off" | "y" | "n" | "true" | "false")
+    matches!(
+        text.to_ascii_lowercase().as_str(),
+        "yes" | "no" | "on" | "off" | "y" | "n" | "true" | "false"
+    )
 }
 
 fn yes_or_no(text: &str) -> bool {
@@ -140,12 +206,23 @@ fn yes_or_no(text: &str) -> bool {
 
 fn version(node: &Node, span: Span) -> Diagnostic {
     match &node.kind {
-        NodeKind::Integer(version) => Diagnostic::error(Code::LanguageVersion, format!("the file is written in language version {version}; this gtrun reads version 1"))
-            .at(span, "")
-            .help("use a gtrun that knows this version, or write `gtrun: 1`"),
-        NodeKind::Null | NodeKind::Bool(_) | NodeKind::Float(_) | NodeKind::Text(_) | NodeKind::List(_) | NodeKind::Map(_) => {
-            Diagnostic::error(Code::LanguageVersion, format!("expected the language version, found {}", node.describe())).at(span, "").help("write `gtrun: 1`")
-        }
+        NodeKind::Integer(version) => Diagnostic::error(
+            Code::LanguageVersion,
+            format!("the file is written in language version {version}; this gtrun reads version 1"),
+        )
+        .at(span, "")
+        .help("use a gtrun that knows this version, or write `gtrun: 1`"),
+        NodeKind::Null
+        | NodeKind::Bool(_)
+        | NodeKind::Float(_)
+        | NodeKind::Text(_)
+        | NodeKind::List(_)
+        | NodeKind::Map(_) => Diagnostic::error(
+            Code::LanguageVersion,
+            format!("expected the language version, found {}", node.describe()),
+        )
+        .at(span, "")
+        .help("write `gtrun: 1`"),
     }
 }
 
@@ -155,7 +232,9 @@ fn not_text_or(node: &Node, span: Span, bad: impl FnOnce(&str) -> Diagnostic) ->
         None => {
             let quoted = matches!(node.kind, NodeKind::Integer(_) | NodeKind::Float(_) | NodeKind::Bool(_));
             let help = quoted.then(|| "a name begins with a letter".to_owned());
-            Diagnostic::error(Code::WrongType, format!("expected a name, found {}", node.describe())).at(span, "").maybe_help(help)
+            Diagnostic::error(Code::WrongType, format!("expected a name, found {}", node.describe()))
+                .at(span, "")
+                .maybe_help(help)
         }
     }
 }
@@ -168,11 +247,25 @@ fn bad_name(text: &str, pattern: &str, span: Span) -> Diagnostic {
     } else {
         ('-', "names are lower-case letters, digits and `-`, at most 63")
     };
-    let replaced: String = text.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { separator }).collect();
-    let trimmed = if id { replaced.trim_start_matches(|c: char| !c.is_ascii_lowercase()) } else { replaced.as_str() };
+    let replaced: String = text
+        .to_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { separator })
+        .collect();
+    let trimmed = if id {
+        replaced.trim_start_matches(|c: char| !c.is_ascii_lowercase())
+    } else {
+        replaced.as_str()
+    };
     let suggestion = trimmed.chars().take(63).collect::<String>();
-    let help = if suggestion.is_empty() { rule.to_owned() } else { format!("{rule}: `{suggestion}`") };
-    Diagnostic::error(Code::BadName, format!("`{text}` is no name")).at(span, "").help(help)
+    let help = if suggestion.is_empty() {
+        rule.to_owned()
+    } else {
+        format!("{rule}: `{suggestion}`")
+    };
+    Diagnostic::error(Code::BadName, format!("`{text}` is no name"))
+        .at(span, "")
+        .help(help)
 }
 
 /// A key of a mapping with free keys that is no id.
@@ -184,7 +277,9 @@ pub(super) fn bad_key(key: &str, pattern: &str, span: Span, _at: &[Segment]) -> 
 pub(super) fn null(shape: &Shape, at: &[Segment], key: Span, value: Span) -> Diagnostic {
     let place = if value.is_empty() { key } else { value };
     if let [.., Segment::Index(_)] = at {
-        return Diagnostic::error(Code::Null, format!("{} is empty", shape.name_of(at))).at(place, "").help("remove the `-`, or write something behind it");
+        return Diagnostic::error(Code::Null, format!("{} is empty", shape.name_of(at)))
+            .at(place, "")
+            .help("remove the `-`, or write something behind it");
     }
     let Some(Segment::Key(name)) = at.last() else {
         return Diagnostic::error(Code::Null, "the file is empty").at(place, "");
@@ -192,7 +287,9 @@ pub(super) fn null(shape: &Shape, at: &[Segment], key: Span, value: Span) -> Dia
     let definition = shape.definition(at);
     let parent = at.split_last().and_then(|(_, parent)| shape.definition(parent));
     let is_kind = parent.is_some_and(|parent| parent.kinds().contains(name));
-    let required = definition.as_ref().is_some_and(|found| found.schema().get("required").is_some());
+    let required = definition
+        .as_ref()
+        .is_some_and(|found| found.schema().get("required").is_some());
     let expected = definition.as_ref().map_or("another value", |found| expected(found));
     let help = match (is_kind, expected) {
         (true, "a mapping") if !required => format!("without options it is written `{name}: {{}}`"),
@@ -200,7 +297,9 @@ pub(super) fn null(shape: &Shape, at: &[Segment], key: Span, value: Span) -> Dia
         (_, "a mapping") => format!("write keys below `{name}:`, indented, or remove the key"),
         _ => format!("write a value behind `{name}:`, or remove the key; `null` and `~` are never values"),
     };
-    Diagnostic::error(Code::Null, format!("`{name}` has no value")).at(place, "").help(help)
+    Diagnostic::error(Code::Null, format!("`{name}` has no value"))
+        .at(place, "")
+        .help(help)
 }
 
 /// Plain scalars like `010`, where a number or a variable stands: 8 to some readers, 10 to others.
@@ -222,7 +321,9 @@ pub(super) fn leading_zeros(shape: &Shape, tree: &Tree, sources: &SourceMap) -> 
             out.push(
                 Diagnostic::error(Code::LeadingZero, format!("`{text}` has a leading zero"))
                     .at(span, "")
-                    .help(format!("the number is written {plain}; a text is put in quotes: \"{text}\"")),
+                    .help(format!(
+                        "the number is written {plain}; a text is put in quotes: \"{text}\""
+                    )),
             );
         }
     });

@@ -11,7 +11,12 @@ impl Context<'_> {
         for item in document.assertions.iter().flat_map(|list| &list.value) {
             if let Some(expression) = self.expression(&item.value.assert, Place::Assertion) {
                 let (name, because) = (item.value.name.clone(), item.value.because.clone());
-                out.push(Assertion { expression, name, because, span: item.span });
+                out.push(Assertion {
+                    expression,
+                    name,
+                    because,
+                    span: item.span,
+                });
             }
         }
         out

@@ -58,14 +58,25 @@ impl<'a> Context<'a> {
     }
 
     /// Reports an error; `None`, so that the caller can go on without the value.
-    pub(super) fn error<T>(&mut self, code: Code, message: impl Into<String>, span: Span, help: Option<String>) -> Option<T> {
-        self.found.push(Diagnostic::error(code, message).at(span, "").maybe_help(help));
+    pub(super) fn error<T>(
+        &mut self,
+        code: Code,
+        message: impl Into<String>,
+        span: Span,
+        help: Option<String>,
+    ) -> Option<T> {
+        self.found
+            .push(Diagnostic::error(code, message).at(span, "").maybe_help(help));
         None
     }
 
     /// Reads an expression at this place.
     pub(super) fn expression(&mut self, text: &At<Expr>, place: Place) -> Option<Expression> {
-        let located = Located { text: &text.value.0, span: text.span, sources: self.sources };
+        let located = Located {
+            text: &text.value.0,
+            span: text.span,
+            sources: self.sources,
+        };
         if let Some(cut) = located.cut_by_yaml() {
             self.found.extend(cut);
             return None;
@@ -76,7 +87,8 @@ impl<'a> Context<'a> {
                 Some(expression)
             }
             Err(findings) => {
-                self.found.extend(findings.iter().map(|finding| located.diagnostic(finding)));
+                self.found
+                    .extend(findings.iter().map(|finding| located.diagnostic(finding)));
                 None
             }
         }

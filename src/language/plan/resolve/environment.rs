@@ -10,7 +10,13 @@ use crate::language::scenario;
 use crate::language::value::{At, Flag, Opt, Port, PositiveCount, Templated, Written};
 
 /// Resolves an environment file. `None` when something in it is wrong.
-pub(crate) fn environment(file: &EnvironmentFile, name: &str, path: &Path, directory: &Path, found: &mut Vec<Diagnostic>) -> Option<Environment> {
+pub(crate) fn environment(
+    file: &EnvironmentFile,
+    name: &str,
+    path: &Path,
+    directory: &Path,
+    found: &mut Vec<Diagnostic>,
+) -> Option<Environment> {
     let before = found.len();
     let kind = file.kind.value;
     let mut out = built_in(name, kind);
@@ -28,7 +34,8 @@ pub(crate) fn environment(file: &EnvironmentFile, name: &str, path: &Path, direc
     if kind == EnvironmentKind::Cluster {
         complete(file, found);
         if let Some(world) = file.world.as_ref() {
-            let diagnostic = Diagnostic::error(Code::EnvironmentConflict, "a cluster is as it is: it has no `world`").at(first(world.span), "");
+            let diagnostic = Diagnostic::error(Code::EnvironmentConflict, "a cluster is as it is: it has no `world`")
+                .at(first(world.span), "");
             found.push(diagnostic.help("`world` belongs to `kind: sim` and `kind: lab`"));
         }
     }
@@ -37,7 +44,10 @@ pub(crate) fn environment(file: &EnvironmentFile, name: &str, path: &Path, direc
 
 /// A point at the beginning of a span.
 fn first(span: Span) -> Span {
-    Span { end: span.start, ..span }
+    Span {
+        end: span.start,
+        ..span
+    }
 }
 
 fn text(file: &Opt<At<String>>) -> Option<String> {
@@ -69,64 +79,121 @@ fn complete(file: &EnvironmentFile, found: &mut Vec<Diagnostic>) {
         (lb.is_none_or(|l| !l.servers.is_empty()), "load_balancer.servers"),
         (!file.hosts.is_empty(), "hosts"),
     ];
-    let missing: Vec<String> = needs.iter().filter(|(there, _)| !there).map(|(_, key)| format!("`{key}`")).collect();
+    let missing: Vec<String> = needs
+        .iter()
+        .filter(|(there, _)| !there)
+        .map(|(_, key)| format!("`{key}`"))
+        .collect();
     if !missing.is_empty() {
-        let diagnostic = Diagnostic::error(Code::EnvironmentIncomplete, format!("a cluster needs {}", missing.join(", "))).at(file.kind.span, "this is a cluster");
+        let diagnostic = Diagnostic::error(
+            Code::EnvironmentIncomplete,
+            format!("a cluster needs {}", missing.join(", ")),
+        )
+        .at(file.kind.span, "this is a cluster");
         found.push(diagnostic.help("scenarios/environments/homelab.yaml shows a whole one"));
     }
     for (name, host) in file.hosts.iter().filter(|(_, host)| host.ssh.is_none()) {
         let _ = host;
         let message = format!("host `{}` has no `ssh`", name.value);
-        found.push(Diagnostic::error(Code::EnvironmentIncomplete, message).at(name.span, "").help("write `ssh: user@address`"));
+        found.push(
+            Diagnostic::error(Code::EnvironmentIncomplete, message)
+                .at(name.span, "")
+                .help("write `ssh: user@address`"),
+        );
     }
 }
 
 fn workload(file: &EnvironmentFile, out: &mut Environment) {
-    let Some(file) = file.workload.as_ref().map(|at| &at.value) else { return };
+    let Some(file) = file.workload.as_ref().map(|at| &at.value) else {
+        return;
+    };
     let workload = &mut out.workload;
     set(&mut workload.namespace, text(&file.namespace));
     set(&mut workload.deployment, text(&file.deployment));
     set(&mut workload.mode_label, text(&file.mode_label));
     if !file.containers.is_empty() {
-        workload.containers = file.containers.iter().map(|(key, name)| (key.value.0.clone(), name.clone())).collect();
+        workload.containers = file
+            .containers
+            .iter()
+            .map(|(key, name)| (key.value.0.clone(), name.clone()))
+            .collect();
     }
-    set(&mut workload.envoy_admin, file.envoy_admin.as_ref().map(|port| port.value).map(|Port(port)| port));
-    set(&mut workload.port, file.port.as_ref().map(|port| port.value).map(|Port(port)| port));
+    set(
+        &mut workload.envoy_admin,
+        file.envoy_admin.as_ref().map(|port| port.value).map(|Port(port)| port),
+    );
+    set(
+        &mut workload.port,
+        file.port.as_ref().map(|port| port.value).map(|Port(port)| port),
+    );
     set(&mut workload.health_path, text(&file.health_path));
 }
 
 fn entry(file: &EnvironmentFile, directory: &Path, out: &mut Environment, found: &mut Vec<Diagnostic>) {
-    let Some(file) = file.entry.as_ref().map(|at| &at.value) else { return };
+    let Some(file) = file.entry.as_ref().map(|at| &at.value) else {
+        return;
+    };
     if let Some(url) = file.url.as_ref() {
-        let rest = url.value.strip_prefix("http://").or_else(|| url.value.strip_prefix("https://"));
-        let good = rest.is_some_and(|rest| !rest.is_empty() && !rest.trim_end_matches('/').contains(['/', '?', '#', ' ', '@']));
+        let rest = url
+            .value
+            .strip_prefix("http://")
+            .or_else(|| url.value.strip_prefix("https://"));
+        let good = rest
+            .is_some_and(|rest| !rest.is_empty() && !rest.trim_end_matches('/').contains(['/', '?', '#', ' ', '@']));
         if !good {
             let message = format!("`{}` is not a scheme, a host and perhaps a port", url.value);
-            found.push(Diagnostic::error(Code::Spelling, message).at(url.span, "").help("as https://service-a.example.test or http://10.0.0.1:8080; paths stand in scenarios"));
+            found.push(
+                Diagnostic::error(Code::Spelling, message)
+                    .at(url.span, "")
+                    .help("as https://service-a.example.test or http://10.0.0.1:8080; paths stand in scenarios"),
+            );
         }
         out.entry.url = url.value.trim_end_matches('/').to_owned();
     }
     if let Some(address) = file.connect_to.as_ref() {
-        let port = address.value.rsplit_once(':').and_then(|(host, port)| (!host.is_empty()).then(|| port.parse::<u16>().ok()).flatten());
+        let port = address
+            .value
+            .rsplit_once(':')
+            .and_then(|(host, port)| (!host.is_empty()).then(|| port.parse::<u16>().ok()).flatten());
         if port.is_none_or(|port| port == 0) {
             let message = format!("`{}` is not an address and a port", address.value);
-            found.push(Diagnostic::error(Code::Spelling, message).at(address.span, "").help("as 203.0.113.211:443"));
+            found.push(
+                Diagnostic::error(Code::Spelling, message)
+                    .at(address.span, "")
+                    .help("as 203.0.113.211:443"),
+            );
         }
         out.entry.connect_to = Some(address.value.clone());
     }
-    out.entry.ca_file = file.ca_file.as_ref().map(|name| directory.join(&name.value).display().to_string());
+    out.entry.ca_file = file
+        .ca_file
+        .as_ref()
+        .map(|name| directory.join(&name.value).display().to_string());
 }
 
 fn hosts(file: &EnvironmentFile, out: &mut Environment, found: &mut Vec<Diagnostic>) {
     for (name, host) in &file.hosts {
         if let Some(ssh) = host.ssh.as_ref()
-            && (ssh.value.contains(char::is_whitespace) || ssh.value.starts_with('-') || ssh.value.ends_with('@') || ssh.value.is_empty())
+            && (ssh.value.contains(char::is_whitespace)
+                || ssh.value.starts_with('-')
+                || ssh.value.ends_with('@')
+                || ssh.value.is_empty())
         {
             let message = format!("`{}` is not user@address", ssh.value);
-            found.push(Diagnostic::error(Code::Spelling, message).at(ssh.span, "").help("as ubuntu@203.0.113.211 or ubuntu@worker1:2222; options belong into ~/.ssh/config"));
+            found.push(
+                Diagnostic::error(Code::Spelling, message)
+                    .at(ssh.span, "")
+                    .help("as ubuntu@203.0.113.211 or ubuntu@worker1:2222; options belong into ~/.ssh/config"),
+            );
         }
         if let Some(own) = host.jump.iter().find(|jump| jump.value == name.value) {
-            found.push(Diagnostic::error(Code::EnvironmentConflict, format!("host `{}` jumps over itself", name.value)).at(own.span, ""));
+            found.push(
+                Diagnostic::error(
+                    Code::EnvironmentConflict,
+                    format!("host `{}` jumps over itself", name.value),
+                )
+                .at(own.span, ""),
+            );
         }
         let entry = Host {
             ssh: text(&host.ssh),
@@ -139,12 +206,18 @@ fn hosts(file: &EnvironmentFile, out: &mut Environment, found: &mut Vec<Diagnost
 }
 
 fn load_balancer(file: &EnvironmentFile, out: &mut Environment, found: &mut Vec<Diagnostic>) {
-    let Some(file) = file.load_balancer.as_ref().map(|at| &at.value) else { return };
+    let Some(file) = file.load_balancer.as_ref().map(|at| &at.value) else {
+        return;
+    };
     let lb = &mut out.load_balancer;
     if let Some(host) = file.host.as_ref() {
         if !out.hosts.is_empty() && !out.hosts.contains_key(&host.value) {
             let help = did_you_mean(&host.value, out.hosts.keys().map(String::as_str));
-            found.push(Diagnostic::error(Code::EnvironmentConflict, format!("there is no host `{}`", host.value)).at(host.span, "").maybe_help(help));
+            found.push(
+                Diagnostic::error(Code::EnvironmentConflict, format!("there is no host `{}`", host.value))
+                    .at(host.span, "")
+                    .maybe_help(help),
+            );
         }
         lb.host = host.value.clone();
     }
@@ -153,19 +226,33 @@ fn load_balancer(file: &EnvironmentFile, out: &mut Environment, found: &mut Vec<
     if let Some(log) = file.log.as_ref() {
         lb.log = Some(match &log.kind {
             LogKind::Journal(unit) => LogSource::Journal(unit.value.clone()),
-            LogKind::File(path) => LogSource::File { path: path.value.clone(), zone: log.zone.as_ref().map(|zone| zone.value.clone()) },
+            LogKind::File(path) => LogSource::File {
+                path: path.value.clone(),
+                zone: log.zone.as_ref().map(|zone| zone.value.clone()),
+            },
         });
         if let Some(zone) = &log.zone
             && zone.value.parse::<chrono_tz::Tz>().is_err()
         {
-            let near = crate::language::nearest::nearest(&zone.value, chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name()));
-            let help = near.map_or("as Asia/Seoul, Europe/Berlin or UTC".to_owned(), |near| format!("did you mean `{near}`?"));
-            found.push(Diagnostic::error(Code::Spelling, format!("`{}` is no time zone", zone.value)).at(zone.span, "").help(help));
+            let near =
+                crate::language::nearest::nearest(&zone.value, chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name()));
+            let help = near.map_or("as Asia/Seoul, Europe/Berlin or UTC".to_owned(), |near| {
+                format!("did you mean `{near}`?")
+            });
+            found.push(
+                Diagnostic::error(Code::Spelling, format!("`{}` is no time zone", zone.value))
+                    .at(zone.span, "")
+                    .help(help),
+            );
         }
     }
     set(&mut lb.backend, text(&file.backend));
     if !file.servers.is_empty() {
-        lb.servers = file.servers.iter().map(|(node, server)| (node.value.clone(), server.clone())).collect();
+        lb.servers = file
+            .servers
+            .iter()
+            .map(|(node, server)| (node.value.clone(), server.clone()))
+            .collect();
     }
     if let Some(facts) = file.facts.as_ref() {
         lb.facts = plain_facts(facts, found);
@@ -180,7 +267,11 @@ fn plain_facts(file: &scenario::LoadBalancerFacts, found: &mut Vec<Diagnostic>) 
             Written::Value(value) => Some(value.clone()),
             Written::Template(_) => {
                 let message = "an environment has no variables";
-                found.push(Diagnostic::error(Code::TooEarly, message).at(value.span, "").help("write the value"));
+                found.push(
+                    Diagnostic::error(Code::TooEarly, message)
+                        .at(value.span, "")
+                        .help("write the value"),
+                );
                 None
             }
         }
@@ -208,11 +299,24 @@ fn fsm(file: &EnvironmentFile, out: &mut Environment, found: &mut Vec<Diagnostic
     for (alias, state) in &file.aliases {
         if !out.fsm.states.contains(&state.value) {
             let help = did_you_mean(&state.value, out.fsm.states.iter().map(String::as_str));
-            let message = format!("alias `{}` stands for `{}`, which is no state", alias.value, state.value);
-            found.push(Diagnostic::error(Code::EnvironmentConflict, message).at(state.span, "").maybe_help(help));
+            let message = format!(
+                "alias `{}` stands for `{}`, which is no state",
+                alias.value, state.value
+            );
+            found.push(
+                Diagnostic::error(Code::EnvironmentConflict, message)
+                    .at(state.span, "")
+                    .maybe_help(help),
+            );
         }
         if out.fsm.states.contains(&alias.value) {
-            found.push(Diagnostic::error(Code::EnvironmentConflict, format!("`{}` is a state and an alias", alias.value)).at(alias.span, ""));
+            found.push(
+                Diagnostic::error(
+                    Code::EnvironmentConflict,
+                    format!("`{}` is a state and an alias", alias.value),
+                )
+                .at(alias.span, ""),
+            );
         }
         out.fsm.aliases.insert(alias.value.clone(), state.value.clone());
     }

@@ -29,22 +29,54 @@ use crate::time::Duration;
 const RUN_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// All runs of a scenario, and everything that is wrong with them. With an error among the findings the suite is of no use.
-pub(crate) fn suite(document: &Document, chosen: &Chosen, options: &LoadOptions, lost: &[LostStep], sources: &SourceMap) -> (Suite, Vec<Diagnostic>) {
+pub(crate) fn suite(
+    document: &Document,
+    chosen: &Chosen,
+    options: &LoadOptions,
+    lost: &[LostStep],
+    sources: &SourceMap,
+) -> (Suite, Vec<Diagnostic>) {
     let (specs, mut found) = variation::expand(document, chosen, options, sources);
-    let name = document.name.as_ref().map(|name| name.value.0.clone()).unwrap_or_default();
+    let name = document
+        .name
+        .as_ref()
+        .map(|name| name.value.0.clone())
+        .unwrap_or_default();
     let mut runs = Vec::new();
     for spec in specs {
         let mut context = Context::new(document, chosen, options, lost, sources, spec.vars.clone());
-        let plan = plan(&mut context, spec.control.as_ref().map(|(_, control)| *control), &name, &spec);
+        let plan = plan(
+            &mut context,
+            spec.control.as_ref().map(|(_, control)| *control),
+            &name,
+            &spec,
+        );
         for diagnostic in context.found {
             if !found.contains(&diagnostic) {
                 found.push(diagnostic);
             }
         }
         let control = spec.control.map(|(id, _)| id);
-        runs.push(PlannedRun { path: spec.path, key: spec.key, repetition: spec.repetition, control, plan });
+        runs.push(PlannedRun {
+            path: spec.path,
+            key: spec.key,
+            repetition: spec.repetition,
+            control,
+            plan,
+        });
     }
-    let controls = document.controls.iter().map(|(id, control)| (id.value.0.clone(), Control { must: control.must.value })).collect();
+    let controls = document
+        .controls
+        .iter()
+        .map(|(id, control)| {
+            (
+                id.value.0.clone(),
+                Control {
+                    must: control.must.value,
+                },
+            )
+        })
+        .collect();
     (Suite { name, runs, controls }, found)
 }
 
@@ -53,15 +85,35 @@ fn plan(context: &mut Context<'_>, control: Option<&ControlFile>, name: &str, sp
     let preconditions = context.preconditions(control);
     let mut environment = context.chosen.environment.clone();
     let control_world = control.and_then(|control| control.world.as_ref());
-    environment.world = world::world(environment.kind, &preconditions, context.chosen.world.as_ref(), control_world);
-    context.grace = preconditions.pod.grace.or(environment.world.as_ref().map(|world| world.pod.grace));
+    environment.world = world::world(
+        environment.kind,
+        &preconditions,
+        context.chosen.world.as_ref(),
+        control_world,
+    );
+    context.grace = preconditions
+        .pod
+        .grace
+        .or(environment.world.as_ref().map(|world| world.pod.grace));
     let probes = context.probes();
     context.complete_scope(&probes);
-    let steps = document.steps.as_ref().map(|steps| context.steps(&steps.value)).unwrap_or_default();
+    let steps = document
+        .steps
+        .as_ref()
+        .map(|steps| context.steps(&steps.value))
+        .unwrap_or_default();
     context.all_steps_ran();
-    let finally = document.finally.as_ref().map(|steps| context.steps(&steps.value)).unwrap_or_default();
+    let finally = document
+        .finally
+        .as_ref()
+        .map(|steps| context.steps(&steps.value))
+        .unwrap_or_default();
     let assertions = context.assertions();
-    let timeout = document.timeout.as_ref().and_then(|timeout| context.value(timeout)).unwrap_or(RUN_TIMEOUT);
+    let timeout = document
+        .timeout
+        .as_ref()
+        .and_then(|timeout| context.value(timeout))
+        .unwrap_or(RUN_TIMEOUT);
     let plan = Plan {
         name: name.to_owned(),
         summary: document.summary.as_ref().map(|summary| summary.value.trim().to_owned()),
@@ -79,7 +131,11 @@ fn plan(context: &mut Context<'_>, control: Option<&ControlFile>, name: &str, sp
         sources: context.sources.clone(),
         secrets: std::mem::take(&mut context.secrets),
     };
-    if context.found.iter().all(|d| d.severity != crate::diagnostic::Severity::Error) {
+    if context
+        .found
+        .iter()
+        .all(|d| d.severity != crate::diagnostic::Severity::Error)
+    {
         let found = crate::language::check::plan(&plan, document, context.used_vars());
         context.found.extend(found);
     }

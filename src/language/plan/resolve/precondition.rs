@@ -17,27 +17,55 @@ impl Context<'_> {
             Some(control) => merge_preconditions(control.preconditions.clone(), own),
             None => own,
         };
-        let Some(file) = merged.0 else { return Preconditions::default() };
-        let scenario::Preconditions { mode, replicas, ensure: _, pod, load_balancer, rollout } = file;
+        let Some(file) = merged.0 else {
+            return Preconditions::default();
+        };
+        let scenario::Preconditions {
+            mode,
+            replicas,
+            ensure: _,
+            pod,
+            load_balancer,
+            rollout,
+        } = file;
         Preconditions {
             mode: self.plain_text(mode.as_ref()),
             replicas: self.optional(replicas.as_ref()).map(|Count(n)| n),
             pod: pod.as_ref().map(|pod| self.pod(pod)).unwrap_or_default(),
-            load_balancer: load_balancer.as_ref().map(|facts| self.load_balancer(facts)).unwrap_or_default(),
-            rollout: rollout.as_ref().map(|rollout| self.rollout(rollout)).unwrap_or_default(),
+            load_balancer: load_balancer
+                .as_ref()
+                .map(|facts| self.load_balancer(facts))
+                .unwrap_or_default(),
+            rollout: rollout
+                .as_ref()
+                .map(|rollout| self.rollout(rollout))
+                .unwrap_or_default(),
         }
     }
 
     pub(super) fn ensure(&mut self, control: Option<&Control>) -> Vec<Ensure> {
         let from = |file: &scenario::Preconditions| file.ensure.0.clone();
-        let by_control = control.and_then(|control| control.preconditions.as_ref()).and_then(from);
-        let list = by_control.or_else(|| self.document.preconditions.as_ref().and_then(from)).unwrap_or_default();
-        let replicas = self.document.preconditions.as_ref().is_some_and(|file| file.replicas.is_some());
+        let by_control = control
+            .and_then(|control| control.preconditions.as_ref())
+            .and_then(from);
+        let list = by_control
+            .or_else(|| self.document.preconditions.as_ref().and_then(from))
+            .unwrap_or_default();
+        let replicas = self
+            .document
+            .preconditions
+            .as_ref()
+            .is_some_and(|file| file.replicas.is_some());
         for item in &list {
             match item.value {
                 Ensure::Replicas if !replicas => {
                     let help = Some("add `replicas: 1` beside it".to_owned());
-                    let _: Option<()> = self.error(Code::MissingKey, "`ensure` cannot set replicas: the preconditions name no number", item.span, help);
+                    let _: Option<()> = self.error(
+                        Code::MissingKey,
+                        "`ensure` cannot set replicas: the preconditions name no number",
+                        item.span,
+                        help,
+                    );
                 }
                 Ensure::Replicas => {}
             }
@@ -57,7 +85,10 @@ impl Context<'_> {
             let Some(id) = self.container(container) else { continue };
             let mut values = IndexMap::new();
             for (name, value) in variables {
-                if let Some(text) = self.as_written(value).and_then(|text| text.as_literal().map(str::to_owned)) {
+                if let Some(text) = self
+                    .as_written(value)
+                    .and_then(|text| text.as_literal().map(str::to_owned))
+                {
                     values.insert(name.clone(), text);
                 }
             }
@@ -96,7 +127,9 @@ impl Context<'_> {
             min_ready: self.optional(file.min_ready.as_ref()),
             max_surge: self.optional(file.max_surge.as_ref()),
             max_unavailable: self.optional(file.max_unavailable.as_ref()),
-            anti_affinity: self.plain_text(file.anti_affinity.as_ref()).map(|text| anti_affinity(&text)),
+            anti_affinity: self
+                .plain_text(file.anti_affinity.as_ref())
+                .map(|text| anti_affinity(&text)),
         }
     }
 
@@ -117,7 +150,12 @@ impl Context<'_> {
         }
         let text = name.value.0.as_str();
         let help = did_you_mean(text, known.keys().map(Id::as_str));
-        self.error(Code::UnknownName, format!("the environment has no container `{text}`"), name.span, help)
+        self.error(
+            Code::UnknownName,
+            format!("the environment has no container `{text}`"),
+            name.span,
+            help,
+        )
     }
 }
 

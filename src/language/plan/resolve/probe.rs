@@ -21,11 +21,23 @@ impl Context<'_> {
         for (name, file) in &self.document.probes {
             let id = name.value.0.clone();
             if is_reserved(id.as_str()) && !out.iter().any(|probe| probe.name == id) {
-                let _: Option<()> = self.error(Code::ReservedId, format!("`{id}` means something else in expressions"), name.span, Some("choose another name".into()));
+                let _: Option<()> = self.error(
+                    Code::ReservedId,
+                    format!("`{id}` means something else in expressions"),
+                    name.span,
+                    Some("choose another name".into()),
+                );
             }
-            let Some(kind) = self.probe_kind(&file.kind) else { continue };
+            let Some(kind) = self.probe_kind(&file.kind) else {
+                continue;
+            };
             let required = file.required.as_ref().is_none_or(|required| required.value.0);
-            let probe = Probe { name: id, kind, required, span: Some(name.span.to(file.key)) };
+            let probe = Probe {
+                name: id,
+                kind,
+                required,
+                span: Some(name.span.to(file.key)),
+            };
             match out.iter_mut().find(|standard| standard.name == probe.name) {
                 Some(standard) => *standard = probe,
                 None => out.push(probe),
@@ -38,9 +50,19 @@ impl Context<'_> {
     fn standard(&self) -> Vec<Probe> {
         let environment = &self.chosen.environment;
         let own = environment.kind != EnvironmentKind::Cluster;
-        let probe = |name: &str, kind: ProbeKind| Probe { name: Id::trusted(name), kind, required: false, span: None };
+        let probe = |name: &str, kind: ProbeKind| Probe {
+            name: Id::trusted(name),
+            kind,
+            required: false,
+            span: None,
+        };
         let log = |name: &str, container: &str| {
-            let container = environment.workload.containers.keys().find(|key| key.as_str() == container)?.clone();
+            let container = environment
+                .workload
+                .containers
+                .keys()
+                .find(|key| key.as_str() == container)?
+                .clone();
             Some(probe(name, ProbeKind::ContainerLog { container }))
         };
         let hosts = self.capture_hosts(CAPTURE_AT);
@@ -74,34 +96,59 @@ impl Context<'_> {
 
     fn probe_kind(&mut self, file: &scenario::ProbeKind) -> Option<ProbeKind> {
         Some(match file {
-            scenario::ProbeKind::ContainerLog(log) => ProbeKind::ContainerLog { container: self.container(&log.container)? },
-            scenario::ProbeKind::EnvoyActive(every) => ProbeKind::EnvoyActive { every: self.every(every, ACTIVE_EVERY)? },
-            scenario::ProbeKind::HaproxyStat(every) => ProbeKind::HaproxyStat { every: self.every(every, STAT_EVERY)? },
+            scenario::ProbeKind::ContainerLog(log) => ProbeKind::ContainerLog {
+                container: self.container(&log.container)?,
+            },
+            scenario::ProbeKind::EnvoyActive(every) => ProbeKind::EnvoyActive {
+                every: self.every(every, ACTIVE_EVERY)?,
+            },
+            scenario::ProbeKind::HaproxyStat(every) => ProbeKind::HaproxyStat {
+                every: self.every(every, STAT_EVERY)?,
+            },
             scenario::ProbeKind::HaproxyLog(_) => ProbeKind::HaproxyLog,
-            scenario::ProbeKind::RstCapture(capture) => ProbeKind::RstCapture { hosts: self.hosts(capture)? },
+            scenario::ProbeKind::RstCapture(capture) => ProbeKind::RstCapture {
+                hosts: self.hosts(capture)?,
+            },
             scenario::ProbeKind::PodWatch(_) => ProbeKind::PodWatch,
-            scenario::ProbeKind::Health(every) => ProbeKind::Health { every: self.every(every, HEALTH_EVERY)? },
+            scenario::ProbeKind::Health(every) => ProbeKind::Health {
+                every: self.every(every, HEALTH_EVERY)?,
+            },
         })
     }
 
     fn every(&mut self, file: &Every, default: Duration) -> Option<Duration> {
-        let Some(every) = file.every.as_ref() else { return Some(default) };
+        let Some(every) = file.every.as_ref() else {
+            return Some(default);
+        };
         let value = self.value(every)?;
         if value < Duration::from_millis(1) {
-            return self.error(Code::OutOfRange, "a probe cannot sample more often than every 1ms", every.span, None);
+            return self.error(
+                Code::OutOfRange,
+                "a probe cannot sample more often than every 1ms",
+                every.span,
+                None,
+            );
         }
         Some(value)
     }
 
     fn hosts(&mut self, file: &RstCapture) -> Option<Vec<String>> {
-        let Some(names) = file.hosts.as_ref() else { return Some(self.capture_hosts(CAPTURE_AT)) };
+        let Some(names) = file.hosts.as_ref() else {
+            return Some(self.capture_hosts(CAPTURE_AT));
+        };
         let mut good = true;
         for name in names {
             if self.chosen.environment.hosts_of(&name.value).is_empty() {
                 let environment = &self.chosen.environment;
-                let groups = environment.hosts.values().flat_map(|host| host.groups.iter().map(String::as_str));
+                let groups = environment
+                    .hosts
+                    .values()
+                    .flat_map(|host| host.groups.iter().map(String::as_str));
                 let known: Vec<&str> = environment.hosts.keys().map(String::as_str).chain(groups).collect();
-                let message = format!("environment `{}` has no host and no group `{}`", environment.name, name.value);
+                let message = format!(
+                    "environment `{}` has no host and no group `{}`",
+                    environment.name, name.value
+                );
                 let help = did_you_mean(&name.value, known.iter().copied());
                 let _: Option<()> = self.error(Code::UnknownName, message, name.span, help);
                 good = false;

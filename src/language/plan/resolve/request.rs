@@ -22,11 +22,14 @@ impl Context<'_> {
         let read_rate = self.maybe(&file.read_rate);
         let stop_after = self.maybe(&file.stop_after);
         let expect_in_flight = self.flag(&file.expect_in_flight);
-        let connection = file.connection.as_ref().map_or(Connection::New, |name| match name.value.0.0.as_str() {
-            "new" => Connection::New,
-            "reused" => Connection::Reused,
-            _ => Connection::Named(name.value.0.0.clone()),
-        });
+        let connection = file
+            .connection
+            .as_ref()
+            .map_or(Connection::New, |name| match name.value.0.0.as_str() {
+                "new" => Connection::New,
+                "reused" => Connection::Reused,
+                _ => Connection::Named(name.value.0.0.clone()),
+            });
         Some(Request {
             path: path?,
             method: file.method.0.unwrap_or_default(),
@@ -47,7 +50,12 @@ impl Context<'_> {
         if let (Some(rate), span) = (rate, file.rate.span)
             && !(rate > 0.0 && rate <= 100_000.0)
         {
-            return self.error(Code::OutOfRange, "a load has more than 0 and at most 100000 requests per second", span, None);
+            return self.error(
+                Code::OutOfRange,
+                "a load has more than 0 and at most 100000 requests per second",
+                span,
+                None,
+            );
         }
         let path = self.path(&file.path);
         let headers = self.headers(&file.headers);
@@ -60,7 +68,12 @@ impl Context<'_> {
         let request_timeout = self.maybe(&file.request_timeout);
         let end = match (duration?, until?) {
             (Some(_), Some(until)) => {
-                return self.error(Code::TwoVerbs, "a load ends after `duration` or at `until`, not at both", until.span, Some("remove one of them".into()));
+                return self.error(
+                    Code::TwoVerbs,
+                    "a load ends after `duration` or at `until`, not at both",
+                    until.span,
+                    Some("remove one of them".into()),
+                );
             }
             (Some(duration), None) => LoadEnd::Duration(duration),
             (None, Some(until)) => LoadEnd::Until(until),
@@ -86,11 +99,20 @@ impl Context<'_> {
             Written::Value(text) | Written::Template(text) => text,
         };
         if !text.starts_with(['/', '{']) {
-            let help = if text.contains("://") { "the host comes from the environment's `entry.url`; write the path only".to_owned() } else { format!("write `/{text}`") };
+            let help = if text.contains("://") {
+                "the host comes from the environment's `entry.url`; write the path only".to_owned()
+            } else {
+                format!("write `/{text}`")
+            };
             return self.error(Code::Spelling, "a path begins with `/`", file.span, Some(help));
         }
         if text.contains(char::is_whitespace) && !text.contains("{{") {
-            return self.error(Code::Spelling, "a path has no spaces", file.span, Some("write `%20` for a space".into()));
+            return self.error(
+                Code::Spelling,
+                "a path has no spaces",
+                file.span,
+                Some("write `%20` for a space".into()),
+            );
         }
         Some(path)
     }
@@ -101,11 +123,19 @@ impl Context<'_> {
         for (name, value) in file {
             let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
             if name.value.is_empty() || !name.value.chars().all(token) {
-                let _: Option<()> = self.error(Code::Spelling, format!("`{}` is no name of a header", name.value), name.span, None);
+                let _: Option<()> = self.error(
+                    Code::Spelling,
+                    format!("`{}` is no name of a header", name.value),
+                    name.span,
+                    None,
+                );
                 good = false;
             }
             match self.as_written(value) {
-                Some(value) => out.push(Header { name: name.value.clone(), value }),
+                Some(value) => out.push(Header {
+                    name: name.value.clone(),
+                    value,
+                }),
                 None => good = false,
             }
         }

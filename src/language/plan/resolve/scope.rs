@@ -64,7 +64,9 @@ impl Context<'_> {
         let mut marks = Vec::new();
         for step in self.document_steps() {
             if let Some(id) = &step.value.id {
-                steps.entry(id.value.0.clone()).or_insert_with(|| shape(&step.value.kind));
+                steps
+                    .entry(id.value.0.clone())
+                    .or_insert_with(|| shape(&step.value.kind));
             }
             if let Verb::Mark(name) = &step.value.kind {
                 marks.push(name.value.0.clone());
@@ -89,7 +91,12 @@ impl Context<'_> {
             containers: Some(environment.workload.containers.keys().cloned().collect()),
             marks: Some(marks),
             fsm: Some(environment.fsm.clone()),
-            env: self.options.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+            env: self
+                .options
+                .env
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
             env_known: self.options.env_known,
             ..Scope::default()
         };

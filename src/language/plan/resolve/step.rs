@@ -24,13 +24,27 @@ impl Context<'_> {
 
     /// From here on every step may have run: `finally`.
     pub(super) fn all_steps_ran(&mut self) {
-        let ids: Vec<Id> = self.document_steps().iter().filter_map(|step| step.value.id.as_ref()).map(|id| id.value.0.clone()).collect();
+        let ids: Vec<Id> = self
+            .document_steps()
+            .iter()
+            .filter_map(|step| step.value.id.as_ref())
+            .map(|id| id.value.0.clone())
+            .collect();
         self.ran.extend(ids);
         self.ran.extend(self.lost.iter().map(|lost| lost.id.clone()));
     }
 
     fn step(&mut self, file: &At<scenario::Step>) -> Option<Step> {
-        let scenario::Step { id, when, timeout, on_timeout, expect, retry, key: _, kind } = &file.value;
+        let scenario::Step {
+            id,
+            when,
+            timeout,
+            on_timeout,
+            expect,
+            retry,
+            key: _,
+            kind,
+        } = &file.value;
         if let Some(id) = id {
             self.check_id(id, kind);
         }
@@ -38,7 +52,10 @@ impl Context<'_> {
         let own_timeout = timeout.as_ref().map(|timeout| self.value(timeout));
         let retry = retry.as_ref().map(|retry| {
             let (times, every) = (self.value(&retry.value.times), self.value(&retry.value.every));
-            Some(Retry { times: times.map(|PositiveCount(n)| n)?, every: every? })
+            Some(Retry {
+                times: times.map(|PositiveCount(n)| n)?,
+                every: every?,
+            })
         });
         let verb = self.verb(kind)?;
         let timeout = match own_timeout {
@@ -62,41 +79,83 @@ impl Context<'_> {
     fn first_line(&self, span: Span) -> Span {
         let text = self.sources.slice(span);
         let len = text.find('\n').unwrap_or(text.len());
-        Span { end: span.start + u32::try_from(text[..len].trim_end().len()).unwrap_or(0), ..span }
+        Span {
+            end: span.start + u32::try_from(text[..len].trim_end().len()).unwrap_or(0),
+            ..span
+        }
     }
 
     fn check_id(&mut self, id: &At<scenario::IdText>, verb: &scenario::Verb) {
         let name = id.value.0.as_str();
         if is_reserved(name) {
-            let other = format!("{name}_{}", if matches!(verb, scenario::Verb::Request(_)) { "request" } else { "step" });
+            let other = format!(
+                "{name}_{}",
+                if matches!(verb, scenario::Verb::Request(_)) {
+                    "request"
+                } else {
+                    "step"
+                }
+            );
             let help = Some(format!("call it for example `{other}`"));
-            let _: Option<()> = self.error(Code::ReservedId, format!("`{name}` cannot be an id: it has a meaning in expressions"), id.span, help);
+            let _: Option<()> = self.error(
+                Code::ReservedId,
+                format!("`{name}` cannot be an id: it has a meaning in expressions"),
+                id.span,
+                help,
+            );
         }
         if name.ends_with("_before") || name.ends_with("_after") {
             let message = format!("`{name}` cannot be an id: `_before` and `_after` make an order of two events");
             let _: Option<()> = self.error(Code::ReservedId, message, id.span, None);
         }
-        let first = self.document_steps().into_iter().filter_map(|step| step.value.id.as_ref()).find(|first| first.value == id.value).map(|first| first.span);
+        let first = self
+            .document_steps()
+            .into_iter()
+            .filter_map(|step| step.value.id.as_ref())
+            .find(|first| first.value == id.value)
+            .map(|first| first.span);
         if let Some(first) = first.filter(|first| *first != id.span) {
             let diagnostic = Diagnostic::error(Code::DuplicateId, format!("two steps are called `{name}`"));
-            self.found.push(diagnostic.at(id.span, "again here").at(first, "first here").help("ids are unique in the whole file, `parallel` and `finally` included"));
+            self.found.push(
+                diagnostic
+                    .at(id.span, "again here")
+                    .at(first, "first here")
+                    .help("ids are unique in the whole file, `parallel` and `finally` included"),
+            );
         }
     }
 
     /// Common keys that mean nothing beside this verb.
     fn check_common(&mut self, file: &At<scenario::Step>, verb: &Verb) {
         let step = &file.value;
-        let can_refuse = matches!(verb, Verb::DeletePod(_) | Verb::EvictPod(_) | Verb::Scale(_) | Verb::RolloutRestart(_) | Verb::DrainNode(_) | Verb::Label(_) | Verb::Exec(_) | Verb::Ssh(_));
+        let can_refuse = matches!(
+            verb,
+            Verb::DeletePod(_)
+                | Verb::EvictPod(_)
+                | Verb::Scale(_)
+                | Verb::RolloutRestart(_)
+                | Verb::DrainNode(_)
+                | Verb::Label(_)
+                | Verb::Exec(_)
+                | Verb::Ssh(_)
+        );
         if let Some(expect) = &step.expect
             && !can_refuse
             && expect.value != crate::language::plan::Expect::Any
             && expect.value != crate::language::plan::Expect::Ok
         {
             let help = match verb {
-                Verb::Request(_) | Verb::Load(_) => "what a request comes to is for the assertions: `outcome(long) == refused`",
+                Verb::Request(_) | Verb::Load(_) => {
+                    "what a request comes to is for the assertions: `outcome(long) == refused`"
+                }
                 _ => "calls to the API and commands can be refused or fail",
             };
-            let _: Option<()> = self.error(Code::UnknownKey, format!("`expect: {}` says nothing about `{}`", word(expect.value), verb.name()), expect.span, Some(help.into()));
+            let _: Option<()> = self.error(
+                Code::UnknownKey,
+                format!("`expect: {}` says nothing about `{}`", word(expect.value), verb.name()),
+                expect.span,
+                Some(help.into()),
+            );
         }
         let instant = matches!(verb, Verb::Wait(_) | Verb::Mark(_));
         if let (Some(timeout), true) = (&step.timeout, instant) {
@@ -104,10 +163,27 @@ impl Context<'_> {
                 Verb::Wait(_) => "`wait` takes exactly its own time",
                 _ => "a mark takes no time",
             };
-            let _: Option<()> = self.error(Code::UnknownKey, format!("`timeout` says nothing about `{}`", verb.name()), timeout.span, Some(help.into()));
+            let _: Option<()> = self.error(
+                Code::UnknownKey,
+                format!("`timeout` says nothing about `{}`", verb.name()),
+                timeout.span,
+                Some(help.into()),
+            );
         }
-        if let (Some(retry), true) = (&step.retry, instant || matches!(verb, Verb::WaitFor(_) | Verb::Poll(_) | Verb::Load(_) | Verb::Parallel(_) | Verb::Snapshot(_))) {
-            let _: Option<()> = self.error(Code::UnknownKey, format!("`retry` says nothing about `{}`", verb.name()), retry.span, None);
+        if let (Some(retry), true) = (
+            &step.retry,
+            instant
+                || matches!(
+                    verb,
+                    Verb::WaitFor(_) | Verb::Poll(_) | Verb::Load(_) | Verb::Parallel(_) | Verb::Snapshot(_)
+                ),
+        ) {
+            let _: Option<()> = self.error(
+                Code::UnknownKey,
+                format!("`retry` says nothing about `{}`", verb.name()),
+                retry.span,
+                None,
+            );
         }
     }
 }

@@ -85,7 +85,9 @@ impl Context<'_> {
             // A scalar that is one placeholder keeps the type of its value.
             [Part::Tag(tag)] => match self.fill(tag, text, templated.span, Needed::Now)? {
                 Filled::Value(variable) => variable,
-                Filled::Secret { value, .. } => crate::language::source::scalar(&value).unwrap_or_else(|| Variable::from_text(&value)),
+                Filled::Secret { value, .. } => {
+                    crate::language::source::scalar(&value).unwrap_or_else(|| Variable::from_text(&value))
+                }
                 Filled::Open(_) => return None,
             },
             _ => {
@@ -104,7 +106,14 @@ impl Context<'_> {
             }
         };
         T::from_variable(&variable)
-            .map_err(|message| self.error::<()>(Code::TemplateType, format!("the template gives `{}`: {message}", variable.text), templated.span, None))
+            .map_err(|message| {
+                self.error::<()>(
+                    Code::TemplateType,
+                    format!("the template gives `{}`: {message}", variable.text),
+                    templated.span,
+                    None,
+                )
+            })
             .ok()
     }
 
@@ -137,7 +146,10 @@ impl Context<'_> {
                         if !self.secrets.contains(&value) && !value.is_empty() {
                             self.secrets.push(value.clone());
                         }
-                        segments.push(Segment::Secret { name, value: Some(value) });
+                        segments.push(Segment::Secret {
+                            name,
+                            value: Some(value),
+                        });
                         continue;
                     }
                     Some(Filled::Open(placeholder)) => {
@@ -168,7 +180,11 @@ impl Context<'_> {
                 let at = offset(text, line, column);
                 let tag = text[..at].rfind("{{").unwrap_or(at);
                 let unclosed = !text[tag..].contains("}}");
-                let message = if unclosed { "this placeholder has no end: `}}` is missing" } else { "this placeholder cannot be read" };
+                let message = if unclosed {
+                    "this placeholder has no end: `}}` is missing"
+                } else {
+                    "this placeholder cannot be read"
+                };
                 let end = text[tag..].find("}}").map_or(text.len(), |n| tag + n + 2);
                 return self.template_error(text, span, TextSpan::new(tag, end), message);
             }
@@ -180,7 +196,9 @@ impl Context<'_> {
             let at = TextSpan::new(start, end);
             match element {
                 TemplateElement::RawString(raw) => out.push(Part::Literal(raw.clone())),
-                TemplateElement::Expression(tag) if !text[start..].starts_with("{{~") && !text[..end].ends_with("~}}") => {
+                TemplateElement::Expression(tag)
+                    if !text[start..].starts_with("{{~") && !text[..end].ends_with("~}}") =>
+                {
                     let name = tag.name.as_name().map(str::to_owned);
                     let argument = match tag.params.as_slice() {
                         [] => Some(None),
@@ -203,16 +221,29 @@ impl Context<'_> {
                     };
                     let path_start = text[start..end].rfind(&path).map_or(start, |n| start + n);
                     let path_at = TextSpan::new(path_start, path_start + path.len());
-                    out.push(Part::Tag(Tag { at, helper, path, path_at }));
+                    out.push(Part::Tag(Tag {
+                        at,
+                        helper,
+                        path,
+                        path_at,
+                    }));
                 }
                 TemplateElement::Expression(_) => return self.template_error(text, span, at, "`~` is not known here"),
-                TemplateElement::HtmlExpression(_) => return self.template_error(text, span, at, "nothing is escaped, so two braces are enough"),
-                TemplateElement::HelperBlock(_) => return self.template_error(text, span, at, "blocks are not known here"),
-                TemplateElement::Comment(_) => return self.template_error(text, span, at, "comments are written with `#`, outside the text"),
+                TemplateElement::HtmlExpression(_) => {
+                    return self.template_error(text, span, at, "nothing is escaped, so two braces are enough");
+                }
+                TemplateElement::HelperBlock(_) => {
+                    return self.template_error(text, span, at, "blocks are not known here");
+                }
+                TemplateElement::Comment(_) => {
+                    return self.template_error(text, span, at, "comments are written with `#`, outside the text");
+                }
                 TemplateElement::DecoratorExpression(_)
                 | TemplateElement::DecoratorBlock(_)
                 | TemplateElement::PartialExpression(_)
-                | TemplateElement::PartialBlock(_) => return self.template_error(text, span, at, "partials are not known here"),
+                | TemplateElement::PartialBlock(_) => {
+                    return self.template_error(text, span, at, "partials are not known here");
+                }
                 // The enum may grow; what it grows is not of this language.
                 _ => return self.template_error(text, span, at, "this is not known here"),
             }
@@ -221,48 +252,104 @@ impl Context<'_> {
     }
 
     fn template_error<T>(&mut self, text: &str, span: Span, at: TextSpan, message: &str) -> Option<T> {
-        let located = Located { text, span, sources: self.sources };
-        self.found.push(Diagnostic::error(Code::TemplateSyntax, message).at(located.place(at), "").help(FORMS));
+        let located = Located {
+            text,
+            span,
+            sources: self.sources,
+        };
+        self.found.push(
+            Diagnostic::error(Code::TemplateSyntax, message)
+                .at(located.place(at), "")
+                .help(FORMS),
+        );
         None
     }
 
     fn fill(&mut self, tag: &Tag, text: &str, span: Span, needed: Needed) -> Option<Filled> {
-        let located = Located { text, span, sources: self.sources };
+        let located = Located {
+            text,
+            span,
+            sources: self.sources,
+        };
         let place = located.place(tag.path_at);
         let whole = located.place(tag.at);
         let parts: Vec<&str> = tag.path.split('.').collect();
-        let Some(root) = Root::parse(parts[0]) else { return self.unknown_root(&tag.path, place) };
+        let Some(root) = Root::parse(parts[0]) else {
+            return self.unknown_root(&tag.path, place);
+        };
         let filled = match (root, &parts[1..]) {
             (Root::Vars, [name]) => Filled::Value(self.variable(name, place)?),
             (Root::Env, [name]) => {
                 let value = self.options.env.get(*name).cloned();
                 let known = self.options.env_known;
                 match value {
-                    Some(value) => Filled::Secret { name: (*name).to_owned(), value },
+                    Some(value) => Filled::Secret {
+                        name: (*name).to_owned(),
+                        value,
+                    },
                     None if known => {
-                        return self.error(Code::MissingEnv, format!("the environment variable `{name}` is not set"), place, Some(format!("start gtrun with {name}=...")));
+                        return self.error(
+                            Code::MissingEnv,
+                            format!("the environment variable `{name}` is not set"),
+                            place,
+                            Some(format!("start gtrun with {name}=...")),
+                        );
                     }
-                    None => Filled::Secret { name: (*name).to_owned(), value: String::new() },
+                    None => Filled::Secret {
+                        name: (*name).to_owned(),
+                        value: String::new(),
+                    },
                 }
             }
             (Root::Target, [field]) => match TargetField::parse(field) {
                 Some(field) => Filled::Open(Placeholder::Target(field)),
-                None => return self.unknown_field(root, field, place, &TargetField::ALL.iter().map(|f| f.as_str()).collect::<Vec<_>>()),
+                None => {
+                    return self.unknown_field(
+                        root,
+                        field,
+                        place,
+                        &TargetField::ALL.iter().map(|f| f.as_str()).collect::<Vec<_>>(),
+                    );
+                }
             },
             (Root::Run, [field]) => match RunField::parse(field) {
                 Some(field) => Filled::Open(Placeholder::Run(field)),
-                None => return self.unknown_field(root, field, place, &RunField::ALL.iter().map(|f| f.as_str()).collect::<Vec<_>>()),
+                None => {
+                    return self.unknown_field(
+                        root,
+                        field,
+                        place,
+                        &RunField::ALL.iter().map(|f| f.as_str()).collect::<Vec<_>>(),
+                    );
+                }
             },
             (Root::Steps, [id, field]) => Filled::Open(self.step_result(id, field, place)?),
-            (Root::Steps, _) => return self.error(Code::UnknownName, format!("`{}` names nothing", tag.path), place, Some("write `steps.<id>.<result>`".into())),
+            (Root::Steps, _) => {
+                return self.error(
+                    Code::UnknownName,
+                    format!("`{}` names nothing", tag.path),
+                    place,
+                    Some("write `steps.<id>.<result>`".into()),
+                );
+            }
             (Root::Vars | Root::Env | Root::Target | Root::Run, _) => {
-                return self.error(Code::UnknownName, format!("`{}` names nothing", tag.path), place, Some(format!("write `{root}.<name>`")));
+                return self.error(
+                    Code::UnknownName,
+                    format!("`{}` names nothing", tag.path),
+                    place,
+                    Some(format!("write `{root}.<name>`")),
+                );
             }
         };
         match (filled, tag.helper) {
             (Filled::Open(_), _) if needed == Needed::Now => {
                 let message = format!("`{}` becomes known only during the run", tag.path);
-                self.error(Code::TooEarly, message, whole, Some("here only `vars` and `env` may stand".into()))
+                self.error(
+                    Code::TooEarly,
+                    message,
+                    whole,
+                    Some("here only `vars` and `env` may stand".into()),
+                )
             }
             (filled, None) => Some(filled),
             (Filled::Value(variable), Some(helper)) => match variable.value {
@@ -272,15 +359,32 @@ impl Context<'_> {
                     Some(Filled::Value(Variable::from_number(&text, number)))
                 }
                 _ => {
-                    let message = format!("`{}` wants a duration, and `{}` is `{}`", helper.name(), tag.path, variable.text);
-                    self.error(Code::TemplateType, message, place, Some("give the variable a unit, as 60s, or leave the helper out".into()))
+                    let message = format!(
+                        "`{}` wants a duration, and `{}` is `{}`",
+                        helper.name(),
+                        tag.path,
+                        variable.text
+                    );
+                    self.error(
+                        Code::TemplateType,
+                        message,
+                        place,
+                        Some("give the variable a unit, as 60s, or leave the helper out".into()),
+                    )
                 }
             },
-            (Filled::Open(Placeholder::Step(id, field @ StepField::Duration)), Some(Helper::Seconds)) => Some(Filled::Open(Placeholder::Seconds(id, field))),
-            (Filled::Open(Placeholder::Step(id, field @ StepField::Duration)), Some(Helper::Millis)) => Some(Filled::Open(Placeholder::Millis(id, field))),
-            (Filled::Open(_) | Filled::Secret { .. }, Some(helper)) => {
-                self.error(Code::TemplateType, format!("`{}` wants a duration, and `{}` is none", helper.name(), tag.path), place, None)
+            (Filled::Open(Placeholder::Step(id, field @ StepField::Duration)), Some(Helper::Seconds)) => {
+                Some(Filled::Open(Placeholder::Seconds(id, field)))
             }
+            (Filled::Open(Placeholder::Step(id, field @ StepField::Duration)), Some(Helper::Millis)) => {
+                Some(Filled::Open(Placeholder::Millis(id, field)))
+            }
+            (Filled::Open(_) | Filled::Secret { .. }, Some(helper)) => self.error(
+                Code::TemplateType,
+                format!("`{}` wants a duration, and `{}` is none", helper.name(), tag.path),
+                place,
+                None,
+            ),
         }
     }
 
@@ -293,11 +397,21 @@ impl Context<'_> {
         } else {
             did_you_mean(first, Root::ALL.iter().map(|root| root.as_str()))
         };
-        self.error(Code::UnknownName, format!("there is nothing called `{first}`"), place, help)
+        self.error(
+            Code::UnknownName,
+            format!("there is nothing called `{first}`"),
+            place,
+            help,
+        )
     }
 
     fn unknown_field<T>(&mut self, root: Root, field: &str, place: Span, known: &[&str]) -> Option<T> {
-        self.error(Code::UnknownName, format!("`{root}` has no `{field}`"), place, did_you_mean(field, known.iter().copied()))
+        self.error(
+            Code::UnknownName,
+            format!("`{root}` has no `{field}`"),
+            place,
+            did_you_mean(field, known.iter().copied()),
+        )
     }
 
     fn variable(&mut self, name: &str, place: Span) -> Option<Variable> {
@@ -306,23 +420,47 @@ impl Context<'_> {
             return Some(variable.clone());
         }
         let known: Vec<String> = self.vars.keys().map(|id| format!("vars.{id}")).collect();
-        let help = did_you_mean(&format!("vars.{name}"), known.iter().map(String::as_str)).unwrap_or_else(|| format!("declare it: `vars: {{ {name}: ... }}`"));
-        self.error(Code::UnknownName, format!("there is no variable `{name}`"), place, Some(help))
+        let help = did_you_mean(&format!("vars.{name}"), known.iter().map(String::as_str))
+            .unwrap_or_else(|| format!("declare it: `vars: {{ {name}: ... }}`"));
+        self.error(
+            Code::UnknownName,
+            format!("there is no variable `{name}`"),
+            place,
+            Some(help),
+        )
     }
 
     fn step_result(&mut self, id: &str, field: &str, place: Span) -> Option<Placeholder> {
-        let Some(steps) = self.scope.steps.clone() else { return None };
+        let Some(steps) = self.scope.steps.clone() else {
+            return None;
+        };
         let Some((known_id, shape)) = steps.get_key_value(id) else {
-            return self.error(Code::UnknownName, format!("there is no step `{id}`"), place, did_you_mean(id, steps.keys().map(Id::as_str)));
+            return self.error(
+                Code::UnknownName,
+                format!("there is no step `{id}`"),
+                place,
+                did_you_mean(id, steps.keys().map(Id::as_str)),
+            );
         };
         let known = results(Some(*shape));
         let Some(result) = StepField::parse(field).filter(|field| known.contains(field)) else {
-            let help = did_you_mean(field, known.iter().map(|f| f.as_str())).or_else(|| Some("this verb leaves no results".into()));
-            return self.error(Code::UnknownName, format!("step `{id}` has no result `{field}`"), place, help);
+            let help = did_you_mean(field, known.iter().map(|f| f.as_str()))
+                .or_else(|| Some("this verb leaves no results".into()));
+            return self.error(
+                Code::UnknownName,
+                format!("step `{id}` has no result `{field}`"),
+                place,
+                help,
+            );
         };
         if !self.ran.contains(known_id) {
             let message = format!("step `{id}` has not run yet when this step begins");
-            return self.error(Code::TooEarly, message, place, Some("use results of steps above only".into()));
+            return self.error(
+                Code::TooEarly,
+                message,
+                place,
+                Some("use results of steps above only".into()),
+            );
         }
         Some(Placeholder::Step(known_id.clone(), result))
     }
@@ -330,7 +468,15 @@ impl Context<'_> {
 
 /// The byte of a line and a column in characters, both from 1.
 fn offset(text: &str, line: usize, column: usize) -> usize {
-    let line_start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let line_start: usize = text
+        .split_inclusive('\n')
+        .take(line.saturating_sub(1))
+        .map(str::len)
+        .sum();
     let rest = &text[line_start.min(text.len())..];
-    line_start + rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(i, _)| i)
+    line_start
+        + rest
+            .char_indices()
+            .nth(column.saturating_sub(1))
+            .map_or(rest.len(), |(i, _)| i)
 }

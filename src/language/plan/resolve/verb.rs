@@ -7,7 +7,8 @@ use crate::diagnostic::Code;
 use crate::language::expression::Place;
 use crate::language::nearest::did_you_mean;
 use crate::language::plan::{
-    DeletePod, DrainNode, Exec, Label, Mark, Parallel, Poll, PollRead, RolloutRestart, Scale, Snapshot, Ssh, Template, Verb, Wait, WaitFor,
+    DeletePod, DrainNode, Exec, Label, Mark, Parallel, Poll, PollRead, RolloutRestart, Scale, Snapshot, Ssh, Template,
+    Verb, Wait, WaitFor,
 };
 use crate::language::scenario::{self, PollKind};
 use crate::language::value::{At, Count, Flag, Opt, Templated};
@@ -29,12 +30,21 @@ impl Context<'_> {
             scenario::Verb::Scale(scale) => {
                 let replicas = self.value(&scale.replicas).map(|Count(n)| n);
                 let wait = self.flag(&scale.wait);
-                Verb::Scale(Scale { replicas: replicas?, victim: scale.victim.0.unwrap_or_default(), wait: wait? })
+                Verb::Scale(Scale {
+                    replicas: replicas?,
+                    victim: scale.victim.0.unwrap_or_default(),
+                    wait: wait?,
+                })
             }
-            scenario::Verb::RolloutRestart(restart) => Verb::RolloutRestart(RolloutRestart { wait: self.flag(&restart.wait)? }),
+            scenario::Verb::RolloutRestart(restart) => Verb::RolloutRestart(RolloutRestart {
+                wait: self.flag(&restart.wait)?,
+            }),
             scenario::Verb::DrainNode(drain) => {
                 let grace = self.grace(&drain.grace);
-                Verb::DrainNode(DrainNode { grace: grace?, wait: self.flag(&drain.wait)? })
+                Verb::DrainNode(DrainNode {
+                    grace: grace?,
+                    wait: self.flag(&drain.wait)?,
+                })
             }
             scenario::Verb::Label(labels) => {
                 let mut out = IndexMap::new();
@@ -43,13 +53,21 @@ impl Context<'_> {
                 }
                 Verb::Label(Label { labels: out })
             }
-            scenario::Verb::Wait(duration) => Verb::Wait(Wait { duration: self.value(duration)? }),
-            scenario::Verb::WaitFor(condition) => Verb::WaitFor(WaitFor { condition: self.expression(condition, Place::WaitFor)? }),
+            scenario::Verb::Wait(duration) => Verb::Wait(Wait {
+                duration: self.value(duration)?,
+            }),
+            scenario::Verb::WaitFor(condition) => Verb::WaitFor(WaitFor {
+                condition: self.expression(condition, Place::WaitFor)?,
+            }),
             scenario::Verb::Poll(poll) => Verb::Poll(self.poll(poll)?),
             scenario::Verb::Exec(exec) => Verb::Exec(self.exec(exec)?),
             scenario::Verb::Ssh(ssh) => Verb::Ssh(self.ssh(ssh)?),
-            scenario::Verb::Snapshot(name) => Verb::Snapshot(Snapshot { name: name.value.0.clone() }),
-            scenario::Verb::Mark(name) => Verb::Mark(Mark { name: name.value.0.clone() }),
+            scenario::Verb::Snapshot(name) => Verb::Snapshot(Snapshot {
+                name: name.value.0.clone(),
+            }),
+            scenario::Verb::Mark(name) => Verb::Mark(Mark {
+                name: name.value.0.clone(),
+            }),
             scenario::Verb::Parallel(branches) => Verb::Parallel(self.parallel(branches)),
         })
     }
@@ -60,7 +78,9 @@ impl Context<'_> {
             Verb::WaitFor(_) | Verb::Poll(_) => Some(WAIT_LIMIT),
             Verb::DeletePod(delete) | Verb::EvictPod(delete) if delete.wait => Some(with_grace(delete.grace)),
             Verb::DrainNode(drain) if drain.wait => Some(with_grace(drain.grace)),
-            Verb::Scale(Scale { wait: true, .. }) | Verb::RolloutRestart(RolloutRestart { wait: true }) => Some(with_grace(None)),
+            Verb::Scale(Scale { wait: true, .. }) | Verb::RolloutRestart(RolloutRestart { wait: true }) => {
+                Some(with_grace(None))
+            }
             Verb::DeletePod(_)
             | Verb::EvictPod(_)
             | Verb::DrainNode(_)
@@ -83,7 +103,10 @@ impl Context<'_> {
     }
 
     /// A value that may be left out; the outer `None` when it is written wrong.
-    pub(super) fn maybe<T: crate::language::value::Scalar + Clone>(&mut self, file: &Opt<Templated<T>>) -> Option<Option<T>> {
+    pub(super) fn maybe<T: crate::language::value::Scalar + Clone>(
+        &mut self,
+        file: &Opt<Templated<T>>,
+    ) -> Option<Option<T>> {
         match file.as_ref() {
             None => Some(None),
             Some(value) => self.value(value).map(Some),
@@ -104,14 +127,27 @@ impl Context<'_> {
         if let (Some(grace), Some(written)) = (grace, file.as_ref())
             && grace.as_nanos() % 1_000_000_000 != 0
         {
-            return self.error(Code::OutOfRange, format!("Kubernetes counts a grace period in whole seconds, and this is {grace}"), written.span, None);
+            return self.error(
+                Code::OutOfRange,
+                format!("Kubernetes counts a grace period in whole seconds, and this is {grace}"),
+                written.span,
+                None,
+            );
         }
         Some(grace)
     }
 
     fn delete(&mut self, file: &scenario::DeletePod) -> Option<DeletePod> {
-        let (grace, wait, pod) = (self.grace(&file.grace), self.flag(&file.wait), self.maybe_text(&file.pod));
-        Some(DeletePod { grace: grace?, wait: wait?, pod: pod? })
+        let (grace, wait, pod) = (
+            self.grace(&file.grace),
+            self.flag(&file.wait),
+            self.maybe_text(&file.pod),
+        );
+        Some(DeletePod {
+            grace: grace?,
+            wait: wait?,
+            pod: pod?,
+        })
     }
 
     fn poll(&mut self, file: &scenario::Poll) -> Option<Poll> {
@@ -127,13 +163,21 @@ impl Context<'_> {
             None => Some(None),
             Some(text) => self.expression(text, Place::PollUntil).map(Some),
         };
-        Some(Poll { read: read?, every: every?, until: until? })
+        Some(Poll {
+            read: read?,
+            every: every?,
+            until: until?,
+        })
     }
 
     fn exec(&mut self, file: &scenario::Exec) -> Option<Exec> {
         let container = self.container(&file.container);
         let argv = self.argv(&file.argv);
-        Some(Exec { container: container?, argv: argv?, save_as: file.save_as.as_ref().map(|name| name.value.0.clone()) })
+        Some(Exec {
+            container: container?,
+            argv: argv?,
+            save_as: file.save_as.as_ref().map(|name| name.value.0.clone()),
+        })
     }
 
     fn argv(&mut self, file: &[Templated<crate::language::value::AsWritten>]) -> Option<Vec<Template>> {
@@ -154,15 +198,29 @@ impl Context<'_> {
             let message = format!("environment `{}` has no host `{name}`", environment.name);
             return self.error(Code::UnknownName, message, file.host.span, help);
         }
-        Some(Ssh { host, sudo: sudo?, argv: argv?, save_as: file.save_as.as_ref().map(|name| name.value.0.clone()) })
+        Some(Ssh {
+            host,
+            sudo: sudo?,
+            argv: argv?,
+            save_as: file.save_as.as_ref().map(|name| name.value.0.clone()),
+        })
     }
 
     fn parallel(&mut self, file: &IndexMap<At<scenario::IdText>, Vec<At<scenario::Step>>>) -> Parallel {
         // Branches run side by side: results of the others may be there.
         let mut inner = Vec::new();
         file.values().for_each(|branch| super::scope::all(branch, &mut inner));
-        let ids: Vec<_> = inner.iter().filter_map(|step| step.value.id.as_ref()).map(|id| id.value.0.clone()).collect();
+        let ids: Vec<_> = inner
+            .iter()
+            .filter_map(|step| step.value.id.as_ref())
+            .map(|id| id.value.0.clone())
+            .collect();
         self.ran.extend(ids);
-        Parallel { branches: file.iter().map(|(name, branch)| (name.value.0.clone(), self.steps(branch))).collect() }
+        Parallel {
+            branches: file
+                .iter()
+                .map(|(name, branch)| (name.value.0.clone(), self.steps(branch)))
+                .collect(),
+        }
     }
 }

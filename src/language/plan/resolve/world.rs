@@ -2,17 +2,26 @@
 
 use super::precondition::anti_affinity;
 use crate::language::environment::{WorldFile, default_world};
-use crate::language::plan::{ClockWorld, EnvironmentKind, ExecEffect, NodeWorld, Preconditions, Prestop, TrafficWorld, World};
+use crate::language::plan::{
+    ClockWorld, EnvironmentKind, ExecEffect, NodeWorld, Preconditions, Prestop, TrafficWorld, World,
+};
 use crate::language::value::{AsWritten, Count, Flag, Offset, Opt, Plain, PositiveCount, Ratio};
 
 /// `None` in a cluster, which is as it is.
-pub(crate) fn world(kind: EnvironmentKind, preconditions: &Preconditions, file: Option<&WorldFile>, control: Option<&WorldFile>) -> Option<World> {
+pub(crate) fn world(
+    kind: EnvironmentKind,
+    preconditions: &Preconditions,
+    file: Option<&WorldFile>,
+    control: Option<&WorldFile>,
+) -> Option<World> {
     if kind == EnvironmentKind::Cluster {
         return None;
     }
     let mut world = default_world();
     fit(&mut world, preconditions);
-    file.into_iter().chain(control).for_each(|file| lay_over(&mut world, file));
+    file.into_iter()
+        .chain(control)
+        .for_each(|file| lay_over(&mut world, file));
     Some(world)
 }
 
@@ -24,7 +33,13 @@ fn set<T>(place: &mut T, value: Option<T>) {
 
 /// What the preconditions claim is built so.
 fn fit(world: &mut World, facts: &Preconditions) {
-    let Preconditions { mode, replicas, pod, load_balancer, rollout } = facts.clone();
+    let Preconditions {
+        mode,
+        replicas,
+        pod,
+        load_balancer,
+        rollout,
+    } = facts.clone();
     set(&mut world.mode, mode);
     set(&mut world.replicas, replicas);
     set(&mut world.pod.grace, pod.grace);
@@ -44,7 +59,10 @@ fn fit(world: &mut World, facts: &Preconditions) {
     set(&mut lb.disable_on_404, load_balancer.disable_on_404);
     set(&mut lb.agent_check, load_balancer.agent_check);
     set(&mut lb.redispatch, load_balancer.redispatch);
-    set(&mut lb.retry_on, Some(load_balancer.retry_on).filter(|words| !words.is_empty()));
+    set(
+        &mut lb.retry_on,
+        Some(load_balancer.retry_on).filter(|words| !words.is_empty()),
+    );
     set(&mut lb.timeout_server, load_balancer.timeout_server);
     set(&mut world.rollout.min_ready, rollout.min_ready);
     set(&mut world.rollout.max_surge, rollout.max_surge);
@@ -58,20 +76,42 @@ fn plain<T: Clone>(file: &Opt<Plain<T>>) -> Option<T> {
 
 /// What a file says wins.
 fn lay_over(world: &mut World, file: &WorldFile) {
-    let WorldFile { mode, replicas, pod, nodes, load_balancer, rollout, network, clocks, traffic, exec } = file;
+    let WorldFile {
+        mode,
+        replicas,
+        pod,
+        nodes,
+        load_balancer,
+        rollout,
+        network,
+        clocks,
+        traffic,
+        exec,
+    } = file;
     set(&mut world.mode, mode.as_ref().map(|mode| mode.value.clone()));
     set(&mut world.replicas, plain(replicas).map(|Count(n)| n));
     if let Some(file) = pod.as_ref() {
         let pod = &mut world.pod;
         set(&mut pod.grace, plain(&file.grace));
-        pod.prestop.extend(file.prestop.iter().map(|(id, hook)| (id.value.0.clone(), Prestop { sleep: hook.sleep.value })));
+        pod.prestop.extend(file.prestop.iter().map(|(id, hook)| {
+            (
+                id.value.0.clone(),
+                Prestop {
+                    sleep: hook.sleep.value,
+                },
+            )
+        }));
         set(&mut pod.sidecar, file.sidecar.0);
         for (id, variables) in &file.env {
-            let values = variables.iter().map(|(name, value)| (name.clone(), value.value.0.clone()));
+            let values = variables
+                .iter()
+                .map(|(name, value)| (name.clone(), value.value.0.clone()));
             pod.env.entry(id.value.0.clone()).or_default().extend(values);
         }
         set(&mut pod.termination_drain, plain(&file.termination_drain));
-        pod.pdb_min_available = plain(&file.pdb_min_available).map(|Count(n)| n).or(pod.pdb_min_available);
+        pod.pdb_min_available = plain(&file.pdb_min_available)
+            .map(|Count(n)| n)
+            .or(pod.pdb_min_available);
         set(&mut pod.hpa, file.hpa.0);
         set(&mut pod.lb_wait, plain(&file.lb_wait));
         pod.drain_max = plain(&file.drain_max).or(pod.drain_max);
@@ -83,7 +123,10 @@ fn lay_over(world: &mut World, file: &WorldFile) {
             cordoned: plain(&file.cordoned).is_some_and(|Flag(cordoned)| cordoned),
             taints: file.taints.clone(),
         };
-        world.nodes = nodes.iter().map(|(name, file)| (name.value.clone(), node(file))).collect();
+        world.nodes = nodes
+            .iter()
+            .map(|(name, file)| (name.value.clone(), node(file)))
+            .collect();
     }
     if let Some(file) = load_balancer.as_ref() {
         let lb = &mut world.load_balancer;
@@ -107,7 +150,10 @@ fn lay_over(world: &mut World, file: &WorldFile) {
         set(&mut world.rollout.min_ready, plain(&file.min_ready));
         set(&mut world.rollout.max_surge, plain(&file.max_surge));
         set(&mut world.rollout.max_unavailable, plain(&file.max_unavailable));
-        set(&mut world.rollout.anti_affinity, file.anti_affinity.as_ref().map(|text| anti_affinity(&text.value)));
+        set(
+            &mut world.rollout.anti_affinity,
+            file.anti_affinity.as_ref().map(|text| anti_affinity(&text.value)),
+        );
     }
     if let Some(file) = network.as_ref() {
         set(&mut world.network.rtt, plain(&file.rtt));
@@ -117,12 +163,22 @@ fn lay_over(world: &mut World, file: &WorldFile) {
         let drift = plain(&file.drift).map(|Ratio(drift)| drift).unwrap_or_default();
         world.clocks.insert(host.value.clone(), ClockWorld { offset, drift });
     }
-    set(&mut world.traffic, traffic.as_ref().map(|file| TrafficWorld { rate: file.rate.value.0 }));
+    set(
+        &mut world.traffic,
+        traffic.as_ref().map(|file| TrafficWorld {
+            rate: file.rate.value.0,
+        }),
+    );
     for file in exec.iter().flatten() {
         let argv: Vec<String> = file.argv.iter().map(|part| part.value.0.clone()).collect();
         world.exec.retain(|known| known.argv != argv);
         let effect = file.effect.0.unwrap_or_default();
-        world.exec.push(ExecEffect { argv, effect, stdout: file.stdout.0.clone().unwrap_or_default(), exit: file.exit.0.unwrap_or_default() });
+        world.exec.push(ExecEffect {
+            argv,
+            effect,
+            stdout: file.stdout.0.clone().unwrap_or_default(),
+            exit: file.exit.0.unwrap_or_default(),
+        });
     }
 }
 
@@ -132,7 +188,11 @@ mod tests {
 
     #[test]
     fn a_world_fits_the_preconditions() {
-        let facts = Preconditions { mode: Some("current".into()), replicas: Some(2), ..Preconditions::default() };
+        let facts = Preconditions {
+            mode: Some("current".into()),
+            replicas: Some(2),
+            ..Preconditions::default()
+        };
         let world = world(EnvironmentKind::Sim, &facts, None, None).expect("sim has a world");
         assert_eq!((world.mode.as_str(), world.replicas), ("current", 2));
         assert_eq!(super::world(EnvironmentKind::Cluster, &facts, None, None), None);
