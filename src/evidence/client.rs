@@ -3,7 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::Place;
-use crate::time::{Bracket, Duration};
+use crate::time::{Bracket, Duration, Instant};
+
+mod curl;
+pub(crate) mod reader;
+
+pub use curl::outcome as curl_outcome;
 
 /// One attempt of one request.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,4 +98,60 @@ impl Outcome {
             Self::Unknown => None,
         }
     }
+}
+
+/// One line of `requests.jsonl`: written when a request is sent and again when it is over, the last one of an id and
+/// attempt counts. All stamps are gtrun's clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestRecord {
+    /// Step id.
+    pub id: String,
+    /// 1 for the first attempt.
+    #[serde(default = "first_attempt")]
+    pub attempt: u32,
+    /// HTTP method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Path and query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Just before the connection was opened or the request was written on a kept one.
+    pub started: Instant,
+    /// When the first byte of the response was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_byte: Option<Instant>,
+    /// When it was over; absent in the line written at its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Instant>,
+    /// HTTP status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// How it ended; absent while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Own port of the connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_port: Option<u16>,
+    /// Address that it was connected to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
+    /// Connection id, where connections are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<String>,
+    /// Ordinal of the request on its connection, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordinal: Option<u32>,
+    /// Bytes of the body that arrived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// When an HTTP/2 GOAWAY came in on its connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goaway: Option<Instant>,
+    /// The error's text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+fn first_attempt() -> u32 {
+    1
 }

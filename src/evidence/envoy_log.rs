@@ -1,7 +1,16 @@
 //! Envoy's log: access lines (default format, Istio's text and JSON, custom keys) mixed with application lines.
 
+use std::sync::Arc;
+
 use super::{Endpoint, FileId, Place};
 use crate::time::{Bracket, Duration, Instant};
+
+mod access;
+mod application;
+pub(crate) mod reader;
+
+pub use access::JsonKeys;
+pub use reader::{ParsedLine, parse_line};
 
 /// One pod's Envoy log, on its own clock. Access lines are written at the end and may be flushed late.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,17 +43,17 @@ pub struct EnvoyRequest {
     /// Arrival of the line at gtrun, where kept.
     pub arrival: Option<Instant>,
     /// Method.
-    pub method: Option<String>,
+    pub method: Option<Arc<str>>,
     /// Path and query.
-    pub path: Option<String>,
+    pub path: Option<Arc<str>>,
     /// `HTTP/1.1`, `HTTP/2`.
-    pub protocol: Option<String>,
+    pub protocol: Option<Arc<str>>,
     /// Status; `None` for 0 (no response was sent).
     pub status: Option<u16>,
     /// Response flags, `-` is empty: `["DC"]`, `["DC", "UR"]`.
-    pub flags: Vec<String>,
+    pub flags: Vec<Arc<str>>,
     /// `RESPONSE_CODE_DETAILS`.
-    pub details: Option<String>,
+    pub details: Option<Arc<str>>,
     /// Bytes sent to the load balancer.
     pub bytes_sent: Option<u64>,
     /// Peer: the load balancer's own address and port.
@@ -54,7 +63,7 @@ pub struct EnvoyRequest {
     /// Address of the application.
     pub upstream: Option<Endpoint>,
     /// `inbound|8000||`.
-    pub cluster: Option<String>,
+    pub cluster: Option<Arc<str>>,
     /// `x-request-id`.
     pub request_id: Option<String>,
 }

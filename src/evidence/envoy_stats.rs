@@ -5,6 +5,11 @@ use std::sync::Arc;
 
 use super::{FileId, Place, Sampled};
 
+pub(crate) mod reader;
+mod reply;
+
+pub use reply::parse_reply;
+
 /// Samples of one pod's gauges, in file order, on the sampler's clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GaugeSeries {
@@ -31,8 +36,8 @@ pub struct GaugeSample {
 /// What a poll came back with.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reading {
-    /// Every `*_rq_active` gauge and `*_rq_total` counter of the reply by its full name; a name that is not here
-    /// was absent, which is not zero.
+    /// Every `*_rq_active` gauge and `*_rq_total` counter of the reply by its full name, also where the reply was
+    /// JSON or Prometheus text; a name that is not here was absent, which is not zero.
     Values(BTreeMap<Arc<str>, u64>),
     /// `exec-failed`, an empty reply, a broken connection: unknown, never zero.
     Unknown(String),

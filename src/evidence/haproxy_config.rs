@@ -3,6 +3,11 @@
 use super::{Endpoint, FileId};
 use crate::time::Duration;
 
+mod parse;
+mod words;
+
+pub use parse::parse;
+
 /// What matters of a configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HaproxyConfig {

@@ -5,6 +5,11 @@ use std::sync::Arc;
 
 use super::{FileId, Place, Sampled};
 
+pub(crate) mod reader;
+mod row;
+
+pub use reader::parse_snapshot;
+
 /// Snapshots in file order, on the sampler's clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatSeries {

@@ -6,6 +6,16 @@ use std::sync::Arc;
 use super::{Endpoint, FileId, Place};
 use crate::time::{Bracket, Duration};
 
+mod draft;
+mod format;
+mod header;
+mod message;
+mod parser;
+pub(crate) mod reader;
+
+pub(crate) use draft::path_of;
+pub use parser::{ParsedLine, Parser};
+
 /// One log, on its own clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HaproxyLog {
@@ -77,7 +87,7 @@ pub enum ServerChange {
     Running,
     /// Going DOWN for maintenance, or entering it.
     Maint,
-    /// Out of maintenance.
+    /// Out of maintenance, but still DOWN by its checks or without an address (`UP/READY` is [`Self::Up`]).
     LeavingMaint,
     /// Drain.
     Drain,
@@ -143,18 +153,18 @@ pub struct HaproxyRequest {
     pub status: Option<u16>,
     /// Bytes sent to the client as logged.
     pub bytes: Option<u64>,
-    /// The four letters of the termination state, `----`, `DH--`.
+    /// The four letters of the termination state, `----`, `DH--`; [`Termination::UNKNOWN`] where the format has none.
     pub termination: Termination,
     /// `%rc`: retries.
     pub retries: u32,
     /// `+` in front of the retries: redispatched to another server.
     pub redispatched: bool,
     /// Method.
-    pub method: Option<String>,
+    pub method: Option<Arc<str>>,
     /// Path and query; an absolute URI (HTTP/2) is cut to its path.
-    pub path: Option<String>,
+    pub path: Option<Arc<str>>,
     /// `HTTP/1.1`.
-    pub protocol: Option<String>,
+    pub protocol: Option<Arc<str>>,
     /// `%bi:%bp`: HAProxy's own address and port towards the server.
     pub backend_source: Option<Endpoint>,
 }
@@ -178,6 +188,9 @@ impl Termination {
     pub fn cut_by_down(self) -> bool {
         self.cause() == b'D' && self.phase() != b'-'
     }
+
+    /// The format of the log does not tell: neither regular nor cut.
+    pub const UNKNOWN: Self = Self(*b"????");
 
     /// Nothing out of the ordinary.
     pub fn is_normal(self) -> bool {

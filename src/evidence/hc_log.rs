@@ -3,6 +3,12 @@
 use super::{FileId, Place};
 use crate::time::{Bracket, Instant};
 
+mod parse;
+pub(crate) mod reader;
+
+pub(crate) use parse::agent_connections;
+pub use parse::{FsmNames, ParsedLine, parse_line};
+
 /// One pod's FSM log, on its own clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HcLog {

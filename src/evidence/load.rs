@@ -1,8 +1,15 @@
 //! Loads as their generator saw them: `load-<id>.jsonl` of gtrun, `client.tsv` of the old scripts, hey and others.
 
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
 use super::client::Outcome;
 use super::{FileId, Place};
-use crate::time::{Bracket, Duration};
+use crate::time::{Bracket, Duration, Instant};
+
+pub(crate) mod hey;
+pub(crate) mod reader;
 
 /// One load.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +74,48 @@ pub struct LoadRequest {
     /// Bytes of the body.
     pub bytes: Option<u64>,
     /// Server that answered, where the response says so.
+    pub server: Option<Arc<str>>,
+    /// The error's text.
+    pub error: Option<Arc<str>>,
+}
+
+/// One line of `load-<id>.jsonl`, written when the request is over. All stamps are gtrun's clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadRecord {
+    /// When it should have been sent (open loop).
+    pub intended: Instant,
+    /// Just before the connection was opened or the request was written on a kept one.
+    pub started: Instant,
+    /// When its new connection stood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connected: Option<Instant>,
+    /// When the first byte of the response was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_byte: Option<Instant>,
+    /// When it was over; absent for one that the end of the run cut short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Instant>,
+    /// HTTP status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Connection, counted from 0, where connections are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<u32>,
+    /// Ordinal of the request on its connection, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordinal: Option<u32>,
+    /// Own port of the connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_port: Option<u16>,
+    /// Bytes of the body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Server that answered, where the response says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// The error's text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

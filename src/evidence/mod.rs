@@ -11,19 +11,26 @@ use serde::Serialize;
 
 use crate::time::Instant;
 
+mod arrival;
 pub mod capture;
 pub mod client;
 pub mod clock_exchange;
+mod container_line;
 pub mod envoy_log;
 pub mod envoy_stats;
 pub mod haproxy_config;
 pub mod haproxy_csv;
 pub mod haproxy_log;
 pub mod hc_log;
+mod json_object;
+mod lines;
 pub mod load;
 pub mod pod_watch;
+mod reading;
 pub mod run_folder;
 pub mod run_log;
+mod stamp;
+mod thinning;
 
 /// A file of the run folder; an index into [`Evidence::files`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -34,7 +41,7 @@ pub struct FileId(pub u32);
 pub struct Place {
     /// The file.
     pub file: FileId,
-    /// The line or record, from 1.
+    /// The line or record, from 1; 0 is the file as a whole.
     pub line: u32,
 }
 
@@ -144,6 +151,8 @@ pub struct Evidence {
     pub loads: Vec<load::Load>,
     /// FSM logs, one a pod.
     pub hc_logs: Vec<hc_log::HcLog>,
+    /// Logs of other containers: `app.log`, `<probe>.log`.
+    pub container_logs: Vec<hc_log::HcLog>,
     /// Envoy logs, one a pod.
     pub envoy_logs: Vec<envoy_log::EnvoyLog>,
     /// Gauge series, one a pod and way of sampling.

@@ -3,6 +3,11 @@
 use super::{FileId, Place};
 use crate::time::{Duration, Instant};
 
+mod parse;
+pub(crate) mod reader;
+
+pub use parse::{ParsedEvent, parse_event};
+
 /// One watch file, on gtrun's (or the old script's) clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Watch {
@@ -15,8 +20,9 @@ pub struct Watch {
 /// One event of a watch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WatchEvent {
-    /// Last moment at which the watch is known to have been in contact before this event: the arrival of the
-    /// event before, or, after a gap, of the last good one. `None` for the first.
+    /// Last moment at which the watch is known to have been in contact before this event: the arrival of an event
+    /// before it, or, after a gap, of the last good one. `None` for the first and for what was listed at the start.
+    /// Delivery takes time (up to 50 ms were measured): a change may be older than this by so much.
     pub last_contact: Option<Instant>,
     /// When it arrived; the change happened before, and may be seen before the answer to the call that caused it.
     pub arrival: Instant,

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::Evidence;
 use crate::time::Instant;
 
+mod name;
+mod reader;
+
 /// One call of gtrun that acts or is awaited, from `journal.jsonl`: a step of the scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OwnCall {
@@ -125,6 +128,10 @@ pub struct ReadOptions {
     pub fsm_aliases: Vec<(String, String)>,
     /// Zone of HAProxy's log where its stamps carry none, as an IANA name.
     pub haproxy_log_zone: Option<String>,
+    /// Keys of Envoy's JSON access log: Istio's key and the site's own, `("response_code", "status")`.
+    pub envoy_json_keys: Vec<(String, String)>,
+    /// Names of further probes that write `<name>.log`.
+    pub log_probes: Vec<String>,
 }
 
 /// Reads every known file of a run folder.
@@ -132,6 +139,5 @@ pub struct ReadOptions {
 /// A file that is missing, empty, cut or garbage becomes a note; the error is only for a folder that cannot be
 /// listed at all. `meta.json` and `truth/` are answers and are never opened.
 pub fn read(folder: &Path, options: &ReadOptions) -> io::Result<Evidence> {
-    let _ = (folder, options);
-    Ok(Evidence::default())
+    reader::read(folder, options)
 }

@@ -5,6 +5,8 @@ use serde::Serialize;
 use super::{FileId, Place};
 use crate::time::{Bracket, Duration};
 
+pub(crate) mod reader;
+
 /// What a run log says. Its own clock; stamps of the old scripts have whole seconds, floored.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunLog {

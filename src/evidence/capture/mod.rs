@@ -3,6 +3,10 @@
 use super::{Endpoint, FileId, Place};
 use crate::time::Bracket;
 
+pub(crate) mod losses;
+mod packet;
+pub(crate) mod reader;
+
 /// One host's capture, on that host's clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Capture {
