@@ -123,6 +123,7 @@ fn read_options(plan: &Plan) -> ReadOptions {
             LogSource::File { zone, .. } => zone.clone(),
             LogSource::Journal(_) => None,
         }),
+        patterns: plan.log_patterns(),
     }
 }
 

@@ -157,6 +157,8 @@ pub struct Evidence {
     pub envoy_logs: Vec<envoy_log::EnvoyLog>,
     /// Gauge series, one a pod and way of sampling.
     pub envoy_stats: Vec<envoy_stats::GaugeSeries>,
+    /// Lines of container logs that a pattern of the plan matched.
+    pub log_matches: Vec<LogMatch>,
     /// HAProxy's configuration.
     pub haproxy_config: Option<haproxy_config::HaproxyConfig>,
     /// HAProxy's logs; several files may tell of the same events (iso, rfc3164 and rfc5424 copies).
@@ -180,6 +182,19 @@ impl Evidence {
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.files[id.0 as usize]
     }
+}
+
+/// A line of a container's log that a pattern matched: raw lines are not kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogMatch {
+    /// Name of the probe: `app`, `hc`, `envoy`, or the file's stem.
+    pub probe: String,
+    /// The pattern, as the author wrote it.
+    pub pattern: String,
+    /// When, on the file's clock.
+    pub at: crate::time::Bracket,
+    /// Where.
+    pub place: Place,
 }
 
 /// A moment with the side of the truth unknown: a stamp taken at some time during a call.

@@ -132,6 +132,8 @@ pub struct ReadOptions {
     pub envoy_json_keys: Vec<(String, String)>,
     /// Names of further probes that write `<name>.log`.
     pub log_probes: Vec<String>,
+    /// Patterns to look for in container logs: the probe's name and the regular expression.
+    pub patterns: Vec<(String, regex::Regex)>,
 }
 
 /// Reads every known file of a run folder.

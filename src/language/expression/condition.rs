@@ -168,3 +168,84 @@ pub enum OperandKind {
     /// `-a`.
     Neg(Box<Operand>),
 }
+
+impl Condition {
+    /// Every event that it names, those that bound windows included.
+    pub fn events(&self) -> Vec<&EventRef> {
+        let mut found = Vec::new();
+        self.collect_events(&mut found);
+        found
+    }
+
+    fn collect_events<'a>(&'a self, found: &mut Vec<&'a EventRef>) {
+        match &self.kind {
+            ConditionKind::Or(a, b) | ConditionKind::And(a, b) => {
+                a.collect_events(found);
+                b.collect_events(found);
+            }
+            ConditionKind::Not(a) => a.collect_events(found),
+            ConditionKind::Before(x, y) => found.extend([x, y]),
+            ConditionKind::Exists(x, window) | ConditionKind::Never(x, window) => {
+                found.push(x);
+                found.extend(window.from.iter().chain(&window.until));
+            }
+            ConditionKind::Always(inner, window) => {
+                inner.collect_events(found);
+                found.extend(window.from.iter().chain(&window.until));
+            }
+            ConditionKind::Complete(_) => {}
+            ConditionKind::Compare(a, _, b) => {
+                a.collect_events(found);
+                b.collect_events(found);
+            }
+            ConditionKind::In(v, low, high) => {
+                v.collect_events(found);
+                low.collect_events(found);
+                high.collect_events(found);
+            }
+            ConditionKind::Holds(v) => v.collect_events(found),
+        }
+    }
+}
+
+impl Operand {
+    fn collect_events<'a>(&'a self, found: &mut Vec<&'a EventRef>) {
+        match &self.kind {
+            OperandKind::Count(x, window) => {
+                found.push(x);
+                found.extend(window.from.iter().chain(&window.until));
+            }
+            OperandKind::Gap(x, y) => found.extend([x, y]),
+            OperandKind::EventField(x, _) => found.push(x),
+            OperandKind::Add(a, b) | OperandKind::Sub(a, b) => {
+                a.collect_events(found);
+                b.collect_events(found);
+            }
+            OperandKind::Neg(a) => a.collect_events(found),
+            OperandKind::Number(_)
+            | OperandKind::Duration(_)
+            | OperandKind::Percent(_)
+            | OperandKind::Rate(_)
+            | OperandKind::Text(_)
+            | OperandKind::Bool(_)
+            | OperandKind::Word(_)
+            | OperandKind::Status(_)
+            | OperandKind::Outcome(_)
+            | OperandKind::DurationOf(_)
+            | OperandKind::Bytes(_)
+            | OperandKind::Fate(_)
+            | OperandKind::Cause(_)
+            | OperandKind::Requests(_)
+            | OperandKind::Disrupted(_)
+            | OperandKind::DisruptionRate(_)
+            | OperandKind::Latency(..)
+            | OperandKind::DownTime(_)
+            | OperandKind::Signal(_)
+            | OperandKind::StepResult(..)
+            | OperandKind::Reply(_)
+            | OperandKind::Target(_)
+            | OperandKind::Run(_)
+            | OperandKind::Env(..) => {}
+        }
+    }
+}

@@ -144,6 +144,11 @@ impl Pattern {
         self.0.as_str()
     }
 
+    /// The compiled expression.
+    pub fn regex(&self) -> &regex::Regex {
+        &self.0
+    }
+
     /// True when the line matches anywhere.
     pub fn is_match(&self, line: &str) -> bool {
         self.0.is_match(line)

@@ -37,6 +37,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::SourceMap;
+use crate::language::expression::Event;
 use crate::language::{Id, Variable};
 use crate::time::Duration;
 
@@ -99,6 +100,17 @@ impl Plan {
         self.all_steps()
             .into_iter()
             .find(|step| step.id.as_ref().is_some_and(|own| own == id))
+    }
+
+    /// The patterns that assertions look for in container logs: the probe's name and the regular expression.
+    pub fn log_patterns(&self) -> Vec<(String, regex::Regex)> {
+        let events = self.assertions.iter().flat_map(|a| a.expression.condition.events());
+        events
+            .filter_map(|e| match &e.event {
+                Event::Log(probe, pattern) => Some((probe.to_string(), pattern.regex().clone())),
+                _ => None,
+            })
+            .collect()
     }
 
     /// The probe of this name.

@@ -1,7 +1,15 @@
 //! Assertions: three-valued, with margins and reasons.
 
-use super::{Account, Finding, FindingKind, Outcome};
+pub mod complete;
+pub mod condition;
+pub mod judgement;
+pub mod occurrence;
+pub mod signal;
+pub mod value;
+
+use super::{Account, Finding, FindingKind};
 use crate::language::plan::{Assertion, Plan};
+use crate::time::Duration;
 use crate::timeline::Timeline;
 use crate::timeline::event::Event;
 
@@ -32,19 +40,25 @@ impl<'a> Scope<'a> {
 
 /// Evaluates one assertion.
 pub fn evaluate(scope: &Scope<'_>, assertion: &Assertion) -> Finding {
-    let _ = scope;
+    let j = condition::evaluate(scope, &assertion.expression.condition);
+    let span = assertion.expression.span;
     Finding {
         assert: assertion.text().to_owned(),
         name: assertion.name.clone(),
         because: assertion.because.clone(),
         kind: FindingKind::Assertion,
-        verdict: Outcome::Inconclusive,
-        margin_s: None,
-        margin_error_s: None,
-        error_budget: Vec::new(),
-        explanation: String::new(),
-        reason: None,
-        events: Vec::new(),
-        span: None,
+        verdict: j.outcome,
+        margin_s: j.margin.map(|(m, _)| rounded(m)),
+        margin_error_s: j.margin.map(|(_, e)| rounded(e)),
+        error_budget: j.budget,
+        explanation: j.explanation,
+        reason: j.reason,
+        events: j.events,
+        span: Some((span.start as u32, span.end as u32)),
     }
+}
+
+/// Seconds with microseconds: finer is not measured.
+fn rounded(d: Duration) -> f64 {
+    (d.as_secs_f64() * 1e6).round() / 1e6
 }
