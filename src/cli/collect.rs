@@ -124,6 +124,7 @@ fn read_options(plan: &Plan) -> ReadOptions {
             LogSource::Journal(_) => None,
         }),
         patterns: plan.log_patterns(),
+        ..ReadOptions::default()
     }
 }
 

@@ -377,7 +377,7 @@ fn claim_by_port(evidence: &Evidence, lines: &mut Lines<'_>, request: &mut Reque
     };
     let Some(port) = client.local_port else { return };
     let same_path = |r: &HaproxyRequest| match (&request.path, &r.path) {
-        (Some(a), Some(b)) => a == b,
+        (Some(a), Some(b)) => **a == **b,
         _ => true,
     };
     let hits: Vec<HaproxyRef> = lines

@@ -111,7 +111,7 @@ impl<'e> AttemptView<'e> {
 
 /// Flags `DC` or `DR`: the downstream, here the load balancer, closed or reset.
 pub fn cut_by_downstream(e: &EnvoyRequest) -> bool {
-    e.flags.iter().any(|f| f == "DC" || f == "DR")
+    e.flags.iter().any(|f| matches!(&**f, "DC" | "DR"))
 }
 
 /// The narrowest of the sightings as the reference clock tells it.
