@@ -62,11 +62,7 @@ impl Ord for Alarm {
 impl SystemClock {
     /// Reads UTC and starts the timer's thread, which ends with the clock.
     pub fn start() -> Self {
-        let utc = match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
-            Ok(since) => Instant::from_nanos(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)),
-            // A clock before 1970: every stamp is wrong anyway, the order of stamps is not.
-            Err(_) => Instant::from_nanos(0),
-        };
+        let (utc, monotonic) = both_clocks();
         let timer = Arc::new(Timer::default());
         let ours = Arc::clone(&timer);
         // Without a thread (no memory, no process left) sleeping falls back to the runtime's timer, see `sleep_until`.
@@ -77,16 +73,30 @@ impl SystemClock {
         {
             timer.lock().stopped = true;
         }
-        Self {
-            utc,
-            monotonic: Monotonic::now(),
-            timer,
-        }
+        Self { utc, monotonic, timer }
     }
 
     fn due(&self, at: Instant) -> Monotonic {
         self.monotonic + (at - self.utc).to_std()
     }
+}
+
+/// UTC and the monotonic clock at one moment: the reading that was interrupted least of several.
+fn both_clocks() -> (Instant, Monotonic) {
+    let reading = |_| {
+        let before = Monotonic::now();
+        let utc = SystemTime::now();
+        let gap = before.elapsed();
+        (gap, utc, before + gap / 2)
+    };
+    let best = (0..8).map(reading).min_by_key(|(gap, ..)| *gap);
+    let (_, utc, monotonic) = best.unwrap_or_else(|| reading(0));
+    let utc = match utc.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => Instant::from_nanos(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)),
+        // A clock before 1970: every stamp is wrong anyway, the order of stamps is not.
+        Err(_) => Instant::from_nanos(0),
+    };
+    (utc, monotonic)
 }
 
 impl Clock for SystemClock {

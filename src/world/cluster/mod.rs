@@ -4,7 +4,9 @@
 //! [`WorldError`](super::port::WorldError) that says what may be concluded and what to do about it.
 
 mod clock;
+mod error;
 pub mod http;
+pub mod ssh;
 mod tls;
 
 pub use clock::SystemClock;

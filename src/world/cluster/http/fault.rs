@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 use super::wire::Wire;
 use crate::evidence::client::Outcome;
+use crate::world::cluster::error::chain;
 
 /// How a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,20 +99,6 @@ fn h2_outcome(error: &h2::Error) -> Outcome {
         Some(h2::Reason::NO_ERROR) if error.is_go_away() && error.is_remote() => Outcome::RefusedStream,
         _ => Outcome::Reset,
     }
-}
-
-/// The error and its causes, one after the other.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// The first cause of that type.
