@@ -90,7 +90,7 @@ pub enum SourceKind {
     Watch,
     /// `clocks.jsonl`.
     ClockExchange,
-    /// `journal.jsonl`.
+    /// `journal.jsonl`, `steps.jsonl`, `run.json`.
     Journal,
 }
 

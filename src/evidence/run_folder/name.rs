@@ -37,6 +37,8 @@ pub(crate) enum Role {
     Clocks,
     Steps,
     Journal,
+    /// `run.json`.
+    Run,
 }
 
 /// Whose file a load is.
@@ -71,7 +73,7 @@ impl Known {
             Role::Capture | Role::SkippedCapture => SourceKind::Capture,
             Role::Watch | Role::WatchTable => SourceKind::Watch,
             Role::Clocks => SourceKind::ClockExchange,
-            Role::Steps | Role::Journal => SourceKind::Journal,
+            Role::Steps | Role::Journal | Role::Run => SourceKind::Journal,
         }
     }
 }
@@ -113,6 +115,7 @@ pub(crate) fn classify(name: &str, exists: &dyn Fn(&str) -> bool, probes: &[Stri
         "clocks.jsonl" => return known(Role::Clocks, None),
         "steps.jsonl" => return known(Role::Steps, None),
         "journal.jsonl" => return known(Role::Journal, None),
+        "run.json" => return known(Role::Run, None),
         "haproxy.cfg" => return known(Role::HaproxyConfig, None),
         _ => {}
     }

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::name::{self, Known, LoadForm, Role};
-use super::{OwnCall, ReadOptions};
+use super::{OwnCall, ReadOptions, RunRecord};
 use crate::evidence::arrival::Arrivals;
 use crate::evidence::capture::{Capture, Losses};
 use crate::evidence::envoy_log::JsonKeys;
@@ -43,7 +43,7 @@ pub(crate) fn read(folder: &Path, options: &ReadOptions) -> io::Result<Evidence>
         path: folder,
         names: &names,
         // gtrun's own folders hold files that no script ever wrote.
-        own: ["steps.jsonl", "journal.jsonl", "requests.jsonl"]
+        own: ["run.json", "steps.jsonl", "journal.jsonl", "requests.jsonl"]
             .iter()
             .any(|n| exists(n)),
         fsm: FsmNames::new(&options.fsm_states, &options.fsm_aliases),
@@ -265,6 +265,18 @@ impl Folder<'_> {
             Role::Steps => {
                 let calls: Vec<OwnCall> = self.json_lines(file, name, "a step");
                 self.evidence.own_calls = last_of_each(calls);
+            }
+            Role::Run => {
+                if let Some(text) = self.small(file, name) {
+                    match serde_json::from_str::<RunRecord>(&text) {
+                        Ok(run) => self.evidence.run = Some(run),
+                        Err(e) => self.reading.note_file(
+                            file,
+                            NoteKind::Unreadable,
+                            format!("run.json is not what gtrun writes ({e}); the rest is read as of an old folder"),
+                        ),
+                    }
+                }
             }
             // What was changed and undone; the judgement needs the steps only.
             Role::Journal => {}
