@@ -21,6 +21,7 @@ mod lab;
 mod list;
 mod output;
 mod report;
+mod run;
 mod serve;
 mod validate;
 
@@ -39,6 +40,8 @@ struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Carry out scenarios and judge what was seen.
+    Run(run::Args),
     /// Read the evidence of a run folder, also one made by old scripts, and judge it.
     Collect(collect::Args),
     /// Print the report of a run, as text or in another format.
@@ -61,6 +64,7 @@ enum Command {
 /// Runs a command. No arm for "anything else": a new variant does not compile until it is dispatched.
 fn dispatch(command: Command) -> Exit {
     match command {
+        Command::Run(args) => run::main(args),
         Command::Collect(args) => collect::main(args),
         Command::Report(args) => report::main(args),
         Command::List(args) => list::main(args),

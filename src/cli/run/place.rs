@@ -1,0 +1,65 @@
+//! Opens the world of an environment, and carries futures out in it: virtual time in the simulator, tokio elsewhere.
+
+use std::future::Future;
+use std::io::{BufRead, IsTerminal, Write};
+
+use crate::language::plan::{Environment, EnvironmentKind, Plan};
+use crate::world::port::{ErrorKind, World, WorldError};
+use crate::world::sim::{Sim, Stuck, world_of};
+
+/// A world that is open.
+pub(super) enum Place {
+    /// The simulator.
+    Sim(Sim),
+}
+
+impl Place {
+    /// Opens the world of an environment.
+    pub(super) fn open(environment: &Environment) -> Result<Self, WorldError> {
+        match environment.kind {
+            EnvironmentKind::Sim => Ok(Self::Sim(Sim::new(world_of(environment)?, environment.seed))),
+            EnvironmentKind::Lab | EnvironmentKind::Cluster => {
+                let message = format!("environments of kind {} cannot be run in yet", environment.kind);
+                Err(WorldError::new(ErrorKind::Unsupported, "open the environment", message))
+            }
+        }
+    }
+
+    /// Its ports.
+    pub(super) fn world(&self) -> World {
+        match self {
+            Self::Sim(sim) => sim.world(),
+        }
+    }
+
+    /// Carries a future out in it.
+    pub(super) fn block_on<F: Future>(&self, future: F) -> Result<F::Output, Stuck> {
+        match self {
+            Self::Sim(sim) => sim.block_on(future),
+        }
+    }
+}
+
+/// Asks before a real cluster is acted on, where somebody can answer.
+pub(super) fn confirmed(plan: &Plan) -> bool {
+    let asks = match plan.environment.kind {
+        EnvironmentKind::Sim | EnvironmentKind::Lab => false,
+        EnvironmentKind::Cluster => super::suite::acts(plan) && std::io::stdin().is_terminal(),
+    };
+    if !asks {
+        return true;
+    }
+    let workload = &plan.environment.workload;
+    eprint!(
+        "gtrun: {} acts on {}/{} in context {}. Go on? [y/N] ",
+        plan.name,
+        workload.namespace,
+        workload.deployment,
+        plan.environment.context.as_deref().unwrap_or("?")
+    );
+    let mut answer = String::new();
+    let read = std::io::stderr()
+        .flush()
+        .and_then(|()| std::io::stdin().lock().read_line(&mut answer));
+    read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
