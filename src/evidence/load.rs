@@ -10,6 +10,7 @@ use crate::time::{Bracket, Duration, Instant};
 
 pub(crate) mod hey;
 pub(crate) mod reader;
+pub(crate) mod tools;
 
 /// One load.
 #[derive(Debug, Clone, PartialEq)]

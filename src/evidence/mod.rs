@@ -25,6 +25,7 @@ pub mod hc_log;
 mod json_object;
 mod lines;
 pub mod load;
+mod pattern;
 pub mod pod_watch;
 mod reading;
 pub mod run_folder;

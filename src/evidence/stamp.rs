@@ -41,6 +41,11 @@ impl Resolution {
         self.finest = self.finest.max(digits);
     }
 
+    /// Takes note of all stamps of another.
+    pub(crate) fn include(&mut self, other: Self) {
+        self.saw(other.finest);
+    }
+
     /// Of the finest stamp seen.
     pub(crate) fn finest(self) -> Duration {
         resolution(self.finest)

@@ -8,9 +8,10 @@ use crate::evidence::arrival::Arrivals;
 use crate::evidence::container_line::{self, FollowerNoise, Joiner};
 use crate::evidence::json_object::Fields;
 use crate::evidence::lines::Lines;
+use crate::evidence::pattern::Matcher;
 use crate::evidence::reading::Reading;
 use crate::evidence::stamp::{self, Resolution, Stamp};
-use crate::evidence::{FileId, NoteKind, Place};
+use crate::evidence::{FileId, LogMatch, NoteKind, Place};
 use crate::time::{Bracket, Duration, Instant};
 
 /// One line, read by itself.
@@ -87,9 +88,10 @@ pub(crate) fn read<R: BufRead, A: BufRead>(
     file: FileId,
     subject: Option<String>,
     keys: &JsonKeys,
+    matcher: Matcher,
     reading: &mut Reading,
-) -> io::Result<EnvoyLog> {
-    let mut log = Builder::new(file, subject, keys);
+) -> io::Result<(EnvoyLog, Vec<LogMatch>)> {
+    let mut log = Builder::new(file, subject, keys, matcher);
     let mut lines = Lines::new(source);
     let mut joiner = Joiner::default();
     while let Some(line) = lines.next_line()? {
@@ -122,9 +124,10 @@ pub(crate) fn read_arrivals<A: BufRead>(
     file: FileId,
     subject: Option<String>,
     keys: &JsonKeys,
+    matcher: Matcher,
     reading: &mut Reading,
-) -> io::Result<EnvoyLog> {
-    let mut log = Builder::new(file, subject, keys);
+) -> io::Result<(EnvoyLog, Vec<LogMatch>)> {
+    let mut log = Builder::new(file, subject, keys, matcher);
     let mut number = 0;
     while let Some(a) = arrivals.next_arrived()? {
         number += 1;
@@ -135,6 +138,7 @@ pub(crate) fn read_arrivals<A: BufRead>(
 
 struct Builder<'k> {
     log: EnvoyLog,
+    matcher: Matcher,
     keys: &'k JsonKeys,
     access: Resolution,
     access_digits: Vec<u8>,
@@ -145,8 +149,9 @@ struct Builder<'k> {
 }
 
 impl<'k> Builder<'k> {
-    fn new(file: FileId, subject: Option<String>, keys: &'k JsonKeys) -> Self {
+    fn new(file: FileId, subject: Option<String>, keys: &'k JsonKeys, matcher: Matcher) -> Self {
         Self {
+            matcher,
             log: EnvoyLog {
                 file,
                 subject,
@@ -187,6 +192,8 @@ impl<'k> Builder<'k> {
                     );
                     return;
                 }
+                let end = a.stamp.at + a.request.duration.unwrap_or(Duration::ZERO);
+                self.matcher.line(text, Some((end, a.stamp.digits)), place);
                 a.request.place = place;
                 a.request.runtime = runtime;
                 a.request.arrival = arrival;
@@ -194,7 +201,9 @@ impl<'k> Builder<'k> {
                 self.access_digits.push(a.stamp.digits);
                 self.log.requests.push(a.request);
             }
-            Class::Application(stamp, Some(what)) => {
+            Class::Application(stamp, event) => {
+                self.matcher.line(text, Some((stamp.at, stamp.digits)), place);
+                let Some(what) = event else { return };
                 self.zoneless |= stamp.zone.is_none();
                 self.lines.saw(stamp.digits);
                 self.line_digits.push(stamp.digits);
@@ -207,7 +216,6 @@ impl<'k> Builder<'k> {
                     what,
                 });
             }
-            Class::Application(_, None) => {}
             Class::Other => match container_line::follower_noise(text) {
                 Some(FollowerNoise::Ended) => {
                     let text = String::from_utf8_lossy(text);
@@ -231,12 +239,12 @@ impl<'k> Builder<'k> {
                     }
                 }
                 // Continuation lines of a dump, blank lines.
-                None => {}
+                None => self.matcher.line(text, None, place),
             },
         }
     }
 
-    fn finish(mut self, reading: &mut Reading) -> EnvoyLog {
+    fn finish(mut self, reading: &mut Reading) -> (EnvoyLog, Vec<LogMatch>) {
         for (request, digits) in self.log.requests.iter_mut().zip(&self.access_digits) {
             complete(request, self.access.of(*digits));
         }
@@ -257,6 +265,10 @@ impl<'k> Builder<'k> {
                 "no access line and no line of Envoy's life was found",
             );
         }
-        self.log
+        // An access line is written at its end, whose milliseconds are cut as well.
+        let mut both = self.access;
+        both.include(self.lines);
+        let matches = self.matcher.finish(both, Duration::from_millis(1));
+        (self.log, matches)
     }
 }

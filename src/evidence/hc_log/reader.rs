@@ -8,11 +8,12 @@ use super::{HcEvent, HcLine, HcLog};
 use crate::evidence::arrival::Arrivals;
 use crate::evidence::container_line::{self, FollowerNoise, Joiner};
 use crate::evidence::lines::Lines;
+use crate::evidence::pattern::Matcher;
 use crate::evidence::reading::Reading;
 use crate::evidence::stamp::{self, Resolution};
 use crate::evidence::thinning::{Thinning, retain};
-use crate::evidence::{FileId, NoteKind, Place};
-use crate::time::{Bracket, Instant};
+use crate::evidence::{FileId, LogMatch, NoteKind, Place};
+use crate::time::{Bracket, Duration, Instant};
 
 /// Other lines that are kept of one file.
 const OTHER_LINES: usize = 20_000;
@@ -24,9 +25,10 @@ pub(crate) fn read<R: BufRead, A: BufRead>(
     file: FileId,
     subject: Option<String>,
     names: &FsmNames,
+    matcher: Matcher,
     reading: &mut Reading,
-) -> io::Result<HcLog> {
-    let mut log = Builder::new(file, subject, names);
+) -> io::Result<(HcLog, Vec<LogMatch>)> {
+    let mut log = Builder::new(file, subject, names, matcher);
     let mut lines = Lines::new(source);
     let mut joiner = Joiner::default();
     while let Some(line) = lines.next_line()? {
@@ -67,9 +69,10 @@ pub(crate) fn read_arrivals<A: BufRead>(
     file: FileId,
     subject: Option<String>,
     names: &FsmNames,
+    matcher: Matcher,
     reading: &mut Reading,
-) -> io::Result<HcLog> {
-    let mut log = Builder::new(file, subject, names);
+) -> io::Result<(HcLog, Vec<LogMatch>)> {
+    let mut log = Builder::new(file, subject, names, matcher);
     let mut number = 0;
     while let Some(a) = arrivals.next_arrived()? {
         number += 1;
@@ -83,6 +86,7 @@ pub(crate) fn read_arrivals<A: BufRead>(
 
 struct Builder<'n> {
     log: HcLog,
+    matcher: Matcher,
     digits: Vec<u8>,
     own: Resolution,
     names: &'n FsmNames,
@@ -93,8 +97,9 @@ struct Builder<'n> {
 }
 
 impl<'n> Builder<'n> {
-    fn new(file: FileId, subject: Option<String>, names: &'n FsmNames) -> Self {
+    fn new(file: FileId, subject: Option<String>, names: &'n FsmNames, matcher: Matcher) -> Self {
         Self {
+            matcher,
             log: HcLog {
                 file,
                 subject,
@@ -170,12 +175,6 @@ impl<'n> Builder<'n> {
                 }
             }
         }
-        if matches!(parsed.what, HcEvent::Other(_)) {
-            self.others += 1;
-            if self.others > OTHER_LINES {
-                return;
-            }
-        }
         if parsed.zoneless
             && let Some(at) = &mut parsed.at
         {
@@ -186,12 +185,20 @@ impl<'n> Builder<'n> {
             }
         }
         self.own.saw(parsed.digits);
+        let place = Place { file, line: number };
+        self.matcher.line(text, parsed.at.map(|t| (t, parsed.digits)), place);
+        if matches!(parsed.what, HcEvent::Other(_)) {
+            self.others += 1;
+            if self.others > OTHER_LINES {
+                return;
+            }
+        }
         self.digits.push(parsed.digits);
         self.log.lines.push(HcLine {
             at: parsed.at.map_or(Bracket::OPEN, stamp::pending),
             runtime: parsed.runtime,
             arrival,
-            place: Place { file, line: number },
+            place,
             what: parsed.what,
         });
         if self.thinning.due(self.log.lines.len()) {
@@ -223,7 +230,7 @@ impl<'n> Builder<'n> {
         retain(&mut self.digits, &keep);
     }
 
-    fn finish(mut self, exit: Option<i32>, reading: &mut Reading) -> HcLog {
+    fn finish(mut self, exit: Option<i32>, reading: &mut Reading) -> (HcLog, Vec<LogMatch>) {
         let file = self.log.file;
         for (line, digits) in self.log.lines.iter_mut().zip(&self.digits) {
             stamp::widen(&mut line.at, self.own.of(*digits));
@@ -250,6 +257,7 @@ impl<'n> Builder<'n> {
         if self.log.lines.is_empty() {
             reading.note_file(file, NoteKind::Incomplete, "the log holds no usable line");
         }
-        self.log
+        let matches = self.matcher.finish(self.own, Duration::ZERO);
+        (self.log, matches)
     }
 }

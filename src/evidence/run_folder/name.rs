@@ -47,6 +47,8 @@ pub(crate) enum LoadForm {
     Own,
     Tsv,
     Hey,
+    /// vegeta, k6, oha, fortio.
+    Tool,
 }
 
 /// A file that is known by its name.
@@ -77,6 +79,9 @@ impl Known {
         }
     }
 }
+
+/// Load tools whose results are read, under their names.
+const TOOLS: [&str; 4] = ["vegeta", "k6", "oha", "fortio"];
 
 /// `hc` or `hc-worker1` for the base `hc`: nothing, or the subject.
 fn subject<'n>(stem: &'n str, base: &str) -> Option<Option<&'n str>> {
@@ -132,6 +137,17 @@ pub(crate) fn classify(name: &str, exists: &dyn Fn(&str) -> bool, probes: &[Stri
         };
     }
     let (stem, extension) = name.rsplit_once('.')?;
+    if matches!(extension, "json" | "jsonl" | "csv" | "ndjson" | "log")
+        && TOOLS.iter().any(|tool| subject(stem, tool).is_some())
+    {
+        return known(
+            Role::Load {
+                id: stem.to_owned(),
+                form: LoadForm::Tool,
+            },
+            None,
+        );
+    }
     match extension {
         "out" => {
             if let Some(s) = subject(stem, "curl") {
@@ -234,8 +250,7 @@ fn log(name: &str, arrivals_only: bool, exists: &dyn Fn(&str) -> bool, probes: &
     if stem == "haproxy" || stem.starts_with("haproxy-") {
         return (!arrivals_only).then(|| known(Role::HaproxyLog, None)).flatten();
     }
-    let container = ["app"].into_iter().chain(probes.iter().map(String::as_str));
-    for base in container {
+    for base in probes {
         if let Some(s) = subject(stem, base) {
             return known(Role::Container { arrivals_only }, s);
         }
@@ -251,7 +266,7 @@ mod tests {
     use super::*;
 
     fn role(name: &str, others: &[&str]) -> Option<(SourceKind, Option<String>)> {
-        classify(name, &|n| others.contains(&n), &["audit".to_owned()]).map(|k| (k.kind(), k.subject))
+        classify(name, &|n| others.contains(&n), &["app".to_owned(), "audit".to_owned()]).map(|k| (k.kind(), k.subject))
     }
 
     #[test]
@@ -263,6 +278,8 @@ mod tests {
             ("curl-r1.out", Some((SourceKind::Client, some("r1")))),
             ("hey.out", Some((SourceKind::Load, None))),
             ("client.tsv", Some((SourceKind::Load, None))),
+            ("vegeta-run1.json", Some((SourceKind::Load, None))),
+            ("oha.csv", Some((SourceKind::Load, None))),
             ("load-steady.jsonl", Some((SourceKind::Load, None))),
             ("hc-worker1.log", Some((SourceKind::HcLog, some("worker1")))),
             ("envoy.log", Some((SourceKind::EnvoyLog, None))),

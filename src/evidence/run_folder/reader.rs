@@ -13,7 +13,8 @@ use crate::evidence::envoy_log::JsonKeys;
 use crate::evidence::haproxy_log::Parser;
 use crate::evidence::hc_log::FsmNames;
 use crate::evidence::lines::Lines;
-use crate::evidence::load::{hey, reader as load_reader};
+use crate::evidence::load::{hey, reader as load_reader, tools};
+use crate::evidence::pattern::Matcher;
 use crate::evidence::reading::Reading;
 use crate::evidence::{
     Evidence, FileClock, FileId, NoteKind, SourceFile, SourceKind, capture, client, envoy_log, envoy_stats,
@@ -34,9 +35,16 @@ pub(crate) fn read(folder: &Path, options: &ReadOptions) -> io::Result<Evidence>
         }
     }
     let exists = |n: &str| names.contains(n);
+    // A pattern asks for the log of its probe.
+    let probes: Vec<String> = ["app"]
+        .into_iter()
+        .chain(options.log_probes.iter().map(String::as_str))
+        .chain(options.patterns.iter().map(|(probe, _)| probe.as_str()))
+        .map(str::to_owned)
+        .collect();
     let known: Vec<(String, Known)> = names
         .iter()
-        .filter_map(|n| Some((n.clone(), name::classify(n, &exists, &options.log_probes)?)))
+        .filter_map(|n| Some((n.clone(), name::classify(n, &exists, &probes)?)))
         .filter(|(n, _)| folder.join(n).is_file())
         .collect();
     let mut folder = Folder {
@@ -46,6 +54,8 @@ pub(crate) fn read(folder: &Path, options: &ReadOptions) -> io::Result<Evidence>
         own: ["run.json", "steps.jsonl", "journal.jsonl", "requests.jsonl"]
             .iter()
             .any(|n| exists(n)),
+        probes: probes.clone(),
+        patterns: &options.patterns,
         fsm: FsmNames::new(&options.fsm_states, &options.fsm_aliases),
         keys: JsonKeys::new(&options.envoy_json_keys),
         evidence: Evidence::default(),
@@ -76,6 +86,8 @@ struct Folder<'a> {
     path: &'a Path,
     names: &'a BTreeSet<String>,
     own: bool,
+    probes: Vec<String>,
+    patterns: &'a [(String, regex::Regex)],
     fsm: FsmNames,
     keys: JsonKeys,
     evidence: Evidence,
@@ -185,29 +197,35 @@ impl Folder<'_> {
                     LoadForm::Own => load_reader::read_own(s, file, id, &mut f.reading).map(Some),
                     LoadForm::Tsv => load_reader::read_tsv(s, file, id, &mut f.reading),
                     LoadForm::Hey => hey::read(s, file, id, &mut f.reading),
+                    LoadForm::Tool => tools::read(s, file, id, &mut f.reading),
                 });
                 self.evidence.loads.extend(load.flatten());
             }
             Role::Hc { arrivals_only } => {
-                let log = self.container_log(file, name, *arrivals_only, subject);
+                let log = self.container_log(file, name, "hc", *arrivals_only, subject);
                 self.evidence.hc_logs.extend(log);
             }
             Role::Container { arrivals_only } => {
-                let log = self.container_log(file, name, *arrivals_only, subject);
+                let probe = self.probe_of(name);
+                let log = self.container_log(file, name, &probe, *arrivals_only, subject);
                 self.evidence.container_logs.extend(log);
             }
             Role::Envoy { arrivals_only } => {
                 let beside = self.arrivals(name);
                 let keys = self.keys.clone();
+                let matcher = Matcher::new("envoy", self.patterns);
                 let only = *arrivals_only;
                 let log = self.with(file, name, |s, f| {
                     if only {
-                        envoy_log::reader::read_arrivals(Arrivals::new(s), file, subject, &keys, &mut f.reading)
+                        envoy_log::reader::read_arrivals(Arrivals::new(s), file, subject, &keys, matcher, &mut f.reading)
                     } else {
-                        envoy_log::reader::read(s, beside, file, subject, &keys, &mut f.reading)
+                        envoy_log::reader::read(s, beside, file, subject, &keys, matcher, &mut f.reading)
                     }
                 });
-                self.evidence.envoy_logs.extend(log);
+                if let Some((log, matches)) = log {
+                    self.evidence.envoy_logs.push(log);
+                    self.evidence.log_matches.extend(matches);
+                }
             }
             Role::Gauges => {
                 let series = self.with(file, name, |s, f| {
@@ -288,18 +306,35 @@ impl Folder<'_> {
         &mut self,
         file: FileId,
         name: &str,
+        probe: &str,
         arrivals_only: bool,
         subject: Option<String>,
     ) -> Option<hc_log::HcLog> {
         let beside = self.arrivals(name);
         let fsm = self.fsm.clone();
-        self.with(file, name, |s, f| {
+        let matcher = Matcher::new(probe, self.patterns);
+        let (log, matches) = self.with(file, name, |s, f| {
             if arrivals_only {
-                hc_log::reader::read_arrivals(Arrivals::new(s), file, subject, &fsm, &mut f.reading)
+                hc_log::reader::read_arrivals(Arrivals::new(s), file, subject, &fsm, matcher, &mut f.reading)
             } else {
-                hc_log::reader::read(s, beside, file, subject, &fsm, &mut f.reading)
+                hc_log::reader::read(s, beside, file, subject, &fsm, matcher, &mut f.reading)
             }
-        })
+        })?;
+        self.evidence.log_matches.extend(matches);
+        Some(log)
+    }
+
+    /// Name of the probe that wrote `<probe>[-node].log`.
+    fn probe_of(&self, name: &str) -> String {
+        let stem = name.split(".log").next().unwrap_or(name);
+        self.probes
+            .iter()
+            .find(|p| {
+                stem.strip_prefix(p.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+            })
+            .cloned()
+            .unwrap_or_else(|| stem.to_owned())
     }
 
     /// The file with the arrivals beside a raw log.
