@@ -121,13 +121,12 @@ impl Contact {
             self.catching_up = Some(CatchingUp::default());
         }
         if matches!(event.change, Some(WatchChange::Gap(_))) {
-            // An error is no contact with the state of things.
-            if self.catching_up.is_none() {
-                self.catching_up = Some(CatchingUp {
-                    since: self.latest,
-                    begun: None,
-                });
-            }
+            // An error is no contact with the state of things. A list that broke off did not show everything, so
+            // that what counts is the contact before it; at the start there is only what it showed.
+            self.catching_up = Some(CatchingUp {
+                since: self.catching_up.and_then(|c| c.since).or(self.latest),
+                begun: None,
+            });
             return self.latest;
         }
         if let Some(mut list) = self.catching_up {
