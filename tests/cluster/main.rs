@@ -1,6 +1,7 @@
 //! The adapters of `world/cluster` against real parts on this machine: servers, sshd, HAProxy, tcpdump, and an API
 //! server that answers with what a real one was recorded to answer.
 
+mod haproxy;
 mod http;
 mod part;
 mod ssh;

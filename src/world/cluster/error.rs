@@ -75,6 +75,8 @@ pub(super) fn ssh(host: &str, error: &openssh::Error) -> WorldError {
         openssh::Error::Disconnected => WorldError::new(ErrorKind::Unreachable, doing, "the connection is lost"),
         openssh::Error::SshMux(_) if ssh_refused(error) => WorldError::new(ErrorKind::Unreachable, doing, message)
             .with_help("the host allows too few sessions on one connection: raise MaxSessions of its sshd to 10"),
+        // The connection broke in this very moment: the command may have begun.
+        openssh::Error::SshMux(_) if message.contains("end of file") => session_lost(&doing, b""),
         openssh::Error::InvalidCommand => WorldError::new(ErrorKind::Failed, doing, "a NUL byte in the command"),
         _ => WorldError::new(ErrorKind::Unreachable, doing, message),
     }

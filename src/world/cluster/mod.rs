@@ -5,7 +5,9 @@
 
 mod clock;
 mod error;
+pub mod haproxy;
 pub mod http;
+mod kept;
 pub mod ssh;
 mod tls;
 

@@ -14,6 +14,8 @@ use crate::part;
 pub(crate) struct Sshd {
     folder: TempDir,
     daemons: Vec<Daemon>,
+    /// Shell commands that come before the daemon `lb`, in a mount namespace.
+    prelude: Option<String>,
 }
 
 struct Daemon {
@@ -24,6 +26,15 @@ struct Daemon {
 impl Sshd {
     /// Nothing when a part is missing on this machine.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with(None)
+    }
+
+    /// With the daemon `lb` in a mount namespace of its own, in which these shell commands have run before.
+    pub(crate) fn start_within(prelude: &str) -> Option<Self> {
+        Self::start_with(Some(prelude.to_owned()))
+    }
+
+    fn start_with(prelude: Option<String>) -> Option<Self> {
         let sshd = part::program("sshd")?;
         part::program("ssh")?;
         let keygen = part::program("ssh-keygen")?;
@@ -38,6 +49,7 @@ impl Sshd {
         let mut all = Self {
             folder,
             daemons: Vec::new(),
+            prelude,
         };
         for name in ["gate", "lb"] {
             let process = all.launch(&sshd, name);
@@ -67,7 +79,16 @@ impl Sshd {
         let file = self.folder.path().join(format!("{name}.conf"));
         std::fs::write(&file, config).expect("config");
         let log = std::fs::File::create(self.folder.path().join(format!("{name}.log"))).expect("log");
-        let mut process = Command::new(sshd)
+        let mut command = match &self.prelude {
+            Some(prelude) if name == "lb" => {
+                let mut command = Command::new("unshare");
+                let script = format!("{prelude}; exec \"$@\"");
+                command.args(["--mount", "sh", "-c", &script, "sh"]).arg(sshd);
+                command
+            }
+            Some(_) | None => Command::new(sshd),
+        };
+        let mut process = command
             .args(["-D", "-e", "-f"])
             .arg(&file)
             .stdin(Stdio::null())
@@ -118,6 +139,7 @@ impl Sshd {
     pub(crate) fn options(&self) -> SshOptions {
         SshOptions {
             config_files: Some(vec![self.client_config()]),
+            patience: gtrun::time::Duration::from_secs(4),
             ..SshOptions::default()
         }
     }
@@ -172,12 +194,11 @@ impl Sshd {
     /// Kills what serves the open connections of a daemon (not the daemon): they break without a word.
     pub(crate) fn cut(&self, name: &str) {
         let daemon = &self.daemons[usize::from(name != "gate")];
-        let children = |parent: u32| {
-            let list = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
-            list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-        };
         for child in children(daemon.process.id()) {
-            kill(&child);
+            let name = std::fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
+            if name.starts_with("sshd") {
+                kill(&child);
+            }
         }
     }
 }
@@ -196,6 +217,12 @@ fn user() -> String {
     user.expect("users").expect("a user").name
 }
 
+/// Sessions of a daemon, and what its prelude has started.
+fn children(parent: u32) -> Vec<String> {
+    let list = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+    list.split_whitespace().map(str::to_owned).collect()
+}
+
 pub(crate) fn kill(pid: &str) {
     let pid = nix::unistd::Pid::from_raw(pid.parse().expect("a number"));
     let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
@@ -204,6 +231,9 @@ pub(crate) fn kill(pid: &str) {
 impl Drop for Sshd {
     fn drop(&mut self) {
         for daemon in &mut self.daemons {
+            for child in children(daemon.process.id()) {
+                kill(&child);
+            }
             let _ = daemon.process.kill();
             let _ = daemon.process.wait();
         }

@@ -29,14 +29,14 @@ use crate::language::plan;
 use crate::time::Duration;
 use crate::world::port::{Capture, Clock, CommandOutput, ErrorKind, HostInfo, Hosts, Pending, WorldError};
 
-pub(super) use self::ask::{Asker, Reply};
-pub(super) use self::session::{Output, Session};
+pub(super) use self::ask::{Asker, NoReply, Reply};
+pub(super) use self::session::{Hold, Output, Session};
 
 /// Sessions at once over one connection; sshd's own limit is 10 (`MaxSessions`).
 const SESSIONS: usize = 8;
 
 /// How long a host may refuse a further session.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+const FULL: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// The hosts of an environment.
 #[derive(Clone)]
@@ -51,6 +51,7 @@ struct Inner {
     _scratch: Scratch,
     config: PathBuf,
     limit: Duration,
+    patience: Duration,
 }
 
 struct Host {
@@ -70,6 +71,8 @@ pub struct SshOptions {
     pub config_files: Option<Vec<PathBuf>>,
     /// Time limit of every remote process: not shorter than the run.
     pub limit: Duration,
+    /// How long a log whose session was lost is tried to be taken up again.
+    pub patience: Duration,
 }
 
 impl Default for SshOptions {
@@ -77,6 +80,7 @@ impl Default for SshOptions {
         Self {
             config_files: None,
             limit: Duration::from_secs(3600),
+            patience: Duration::from_secs(60),
         }
     }
 }
@@ -126,6 +130,7 @@ impl Ssh {
             _scratch: scratch,
             config,
             limit: options.limit,
+            patience: options.patience,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -145,6 +150,11 @@ impl Ssh {
         self.inner.limit.to_std().as_secs().max(1)
     }
 
+    /// How long a log whose session was lost is tried to be taken up again.
+    pub(super) fn patience(&self) -> std::time::Duration {
+        self.inner.patience.to_std()
+    }
+
     /// Opens a session that runs this command line; connects first when there is no connection.
     pub(super) async fn open(&self, host: &str, line: &str) -> Result<Session, WorldError> {
         let known = self.inner.hosts.get(host).ok_or_else(|| {
@@ -158,7 +168,7 @@ impl Ssh {
         let permit =
             permit.map_err(|e| WorldError::new(ErrorKind::Failed, format!("use host {host}"), e.to_string()))?;
         let (mut master, mut fresh) = self.master(known, None).await?;
-        let patience = std::time::Instant::now() + PATIENCE;
+        let patience = std::time::Instant::now() + FULL;
         loop {
             match Session::open(host, &master, line).await {
                 Ok(session) => return Ok(session.holding(permit, master)),
@@ -191,6 +201,12 @@ impl Ssh {
         let master = Arc::new(Master::connect(&host.info.name, &self.inner.config, &host.socket, &route).await?);
         *slot = Some(Arc::clone(&master));
         Ok((master, true))
+    }
+
+    /// Starts a command whose output is read as it comes, with watchdog and limit.
+    pub(super) async fn stream(&self, host: &str, argv: &[String], root: bool) -> Result<Session, WorldError> {
+        self.open(host, &script::guarded(&session::word(), self.limit(), root, argv))
+            .await
     }
 
     /// Runs a command, with watchdog and limit. Its own failure is in the output.
