@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file that much longer than this has more than one noun in it.
+/// A file longer than this, its tests not counted, has more than one noun in it.
 const MAX_LINES: usize = 600;
 
 /// Names that say nothing about what is inside.
@@ -283,10 +283,10 @@ fn sources(root: &Path) -> Vec<(String, String)> {
 /// Everything that is wrong with one file, as lines for a person.
 fn offences(path: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    let lines = text.lines().count();
+    let lines = text.lines().take_while(|line| *line != "#[cfg(test)]").count();
     if lines > MAX_LINES {
         found.push(format!(
-            "src/{path} has {lines} lines, more than {MAX_LINES}: split it by noun"
+            "src/{path} has {lines} lines before its tests, more than {MAX_LINES}: split it by noun"
         ));
     }
     for part in path.trim_end_matches(".rs").split('/') {

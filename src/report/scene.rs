@@ -87,6 +87,9 @@ pub(super) struct Scene {
 /// More marks in a lane than this are one grey bar to the eye.
 const MARKS_PER_LANE: usize = 400;
 
+/// More servers than this are a table's matter.
+const TARGETS: usize = 4;
+
 /// More requests than this are a table's matter.
 const REQUEST_LANES: usize = 12;
 
@@ -144,25 +147,47 @@ fn decisive(document: &Document) -> Vec<Decisive> {
         add(&event.event, event.at, &event.source);
     }
     // The tool's own question, whatever the assertions are about.
-    for (on_disk, name) in [
-        ("pod_delete", "delete"),
-        ("drain", "drain"),
-        ("active_zero", "active_zero"),
-        ("haproxy_backend_down", "lb_down"),
-    ] {
-        let first = document.events.iter().find(|r| r.event == on_disk);
-        if let Some(record) = first.filter(|_| {
-            !document
-                .report
-                .assertions
-                .iter()
-                .flat_map(|f| &f.events)
-                .any(|e| e.event == name)
-        }) {
-            add(name, record.bracket(), record.source.as_deref().unwrap_or(""));
+    let used: Vec<String> = found.iter().map(|d| d.event.clone()).collect();
+    for own in own_question(document) {
+        if !used.contains(&own.event) && own.at != Bracket::OPEN {
+            found.push(own);
         }
     }
     found.sort_by_key(|d| (d.at.lo.or(d.at.hi), d.at.hi));
+    found
+}
+
+/// The delete, and for each server whose pod was told to stop its `active_zero` and its `lb_down` after that.
+fn own_question(document: &Document) -> Vec<Decisive> {
+    let named = |record: &TimelineRecord, event: String| Decisive {
+        event,
+        at: record.bracket(),
+        source: record.source.clone().unwrap_or_default(),
+    };
+    let delete = document.events.iter().find(|r| r.event == "pod_delete");
+    let since = delete.and_then(|r| r.bracket().lo);
+    let mut found: Vec<Decisive> = delete
+        .map(|record| named(record, "delete".to_owned()))
+        .into_iter()
+        .collect();
+    let servers = &document.report.order.by_server;
+    for server in servers.keys().take(TARGETS) {
+        for (on_disk, name) in [("active_zero", "active_zero"), ("haproxy_backend_down", "lb_down")] {
+            let of_target = |r: &&TimelineRecord| {
+                let at = r.bracket();
+                let early = since.zip(at.hi.or(at.lo)).is_some_and(|(since, at)| at < since);
+                r.event == on_disk && !early && r.any_text(&["server", "svname"]).as_ref() == Some(server)
+            };
+            if let Some(record) = document.events.iter().find(of_target) {
+                let event = if servers.len() > 1 {
+                    format!("{name} {server}")
+                } else {
+                    name.to_owned()
+                };
+                found.push(named(record, event));
+            }
+        }
+    }
     found
 }
 

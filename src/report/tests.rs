@@ -248,7 +248,7 @@ fn with_text(name: &str, text: &str) -> Document {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn no_text_breaks_a_format(text in r#"[<>&"'`|\\*_\[\]{}@#:/ \n\r\t\x00-\x08\x1b\x7f\u{85}\u{202e}a-zé]{0,40}"#) {

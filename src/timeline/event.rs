@@ -421,6 +421,7 @@ impl<'e> Builder<'_, 'e> {
                 if let Some(e) = self.add(What::Lb(state.to), sight) {
                     e.server = Some(Arc::clone(&s.name));
                     e.details.push(("svname", s.name.to_string().into()));
+                    e.details.push(("status", status_after(state.to).into()));
                     if let Some(n) = state.sessions {
                         e.details.push(("sessions", n.into()));
                     }
@@ -698,6 +699,17 @@ impl<'e> Builder<'_, 'e> {
 }
 
 /// The change between two sampled states, `None` when they are of one kind.
+/// The status that the statistics show after a logged change.
+const fn status_after(change: ServerChange) -> &'static str {
+    match change {
+        ServerChange::Down | ServerChange::DownByTracking | ServerChange::LeavingMaint => "DOWN",
+        ServerChange::Up | ServerChange::Running | ServerChange::LeavingDrain => "UP",
+        ServerChange::Stopping => "NOLB",
+        ServerChange::Maint => "MAINT",
+        ServerChange::Drain => "DRAIN",
+    }
+}
+
 fn sampled_change(before: StatusClass, now: StatusClass) -> Option<ServerChange> {
     let kind = |c: StatusClass| match c {
         StatusClass::Up | StatusClass::GoingDown | StatusClass::NoCheck => Some(ServerChange::Up),

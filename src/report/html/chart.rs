@@ -144,10 +144,7 @@ impl<'a> Chart<'a> {
             return;
         }
         let middle = self.y + ROW / 2.0;
-        let mut text = lane.title.clone();
-        if text.chars().count() > 22 {
-            text = text.chars().take(21).chain(['…']).collect();
-        }
+        let text = shortened(&lane.title);
         let title = lane.title.clone();
         self.elements.push(Element::Text {
             at: (GUTTER - 10.0, middle + 4.0),
@@ -380,6 +377,16 @@ impl<'a> Chart<'a> {
             title: String::new(),
         });
     }
+}
+
+/// A lane's name in the room that there is: of a long one the end tells more than the middle.
+fn shortened(title: &str) -> String {
+    let letters: Vec<char> = title.chars().collect();
+    if letters.len() <= 21 {
+        return title.to_owned();
+    }
+    let (head, tail) = (&letters[..7], &letters[letters.len() - 12..]);
+    head.iter().chain(&['…']).chain(tail).collect()
 }
 
 /// The measured interval as a bar: green when no work was left at DOWN, red when DOWN came first.

@@ -131,6 +131,8 @@ fn values(document: &Document) -> Value {
         "intervals": intervals(document),
         "requests": report.requests.iter().map(|r| request(r, origin)).collect::<Vec<_>>(),
         "loads": report.loads.iter().map(|l| load(l, origin)).collect::<Vec<_>>(),
+        "clock_trouble": report.clocks.iter().any(|clock| clock.trouble.is_some()),
+        "clock_count": count(report.clocks.len() as u64, "clock"),
         "clocks": clocks(document),
         "event_count": document.events.len(),
         "event_rows": EVENT_ROWS,

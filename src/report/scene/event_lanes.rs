@@ -24,11 +24,11 @@ impl Group {
     const fn naming(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Self::Steps => ("steps", &[]),
-            Self::Pod => ("pod", &["pod"]),
-            Self::Fsm => ("FSM", &["pod", "node", "svname"]),
-            Self::Health => ("health page", &["pod", "node", "svname"]),
-            Self::InFlight => ("in flight", &["pod", "node", "svname"]),
-            Self::Envoy => ("Envoy", &["pod", "node", "svname"]),
+            Self::Pod => ("pod", &["server", "pod"]),
+            Self::Fsm => ("FSM", &["server", "pod", "node"]),
+            Self::Health => ("health page", &["server", "pod", "node"]),
+            Self::InFlight => ("in flight", &["server", "pod", "node"]),
+            Self::Envoy => ("Envoy", &["server", "pod", "node"]),
             Self::LoadBalancer => ("server", &["svname", "server"]),
             Self::Packets => ("packets", &["host"]),
             Self::Other => ("other events", &[]),
@@ -76,6 +76,19 @@ pub(super) fn of(document: &Document) -> Vec<Lane> {
             changes.push(change);
         } else {
             lane.marks.push(mark(record));
+        }
+    }
+    // An event that names no pod is about the only one there is.
+    let keys: Vec<(Group, String)> = rows.keys().cloned().collect();
+    for (group, name) in &keys {
+        let only = keys.iter().filter(|(other, _)| other == group).count() == 2 && !name.is_empty();
+        if only && let Some((lane, changes)) = rows.remove(&(*group, String::new())) {
+            let (own, own_changes) = rows.entry((*group, name.clone())).or_default();
+            own.marks.extend(lane.marks);
+            own.levels.extend(lane.levels);
+            own_changes.extend(changes);
+            own.levels.sort_by_key(|level| level.at.lo.or(level.at.hi));
+            own_changes.sort_by_key(|change| change.at.lo.or(change.at.hi));
         }
     }
     let groups: Vec<Group> = rows.keys().map(|(group, _)| *group).collect();

@@ -39,7 +39,7 @@ const PODS_READY: Duration = Duration::from_secs(20);
 /// whoever started it, and of the lab.
 ///
 /// # Errors
-/// The lab could not be made; what there was of it has been removed.
+/// The lab could not be made; its processes have ended, the rest is for [`remove`].
 pub fn serve(state: PathBuf, attached: bool) -> Result<(), LabError> {
     let state = StateDir::at(state);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -56,8 +56,8 @@ pub fn serve(state: PathBuf, attached: bool) -> Result<(), LabError> {
     });
     // Streams and workers end with their runtime, before what they stand on is taken away.
     runtime.shutdown_timeout(Duration::from_millis(200));
-    let removed = remove(&state);
-    served.and(removed)
+    // Whoever waits for a lab that could not be made reads why in its directory, then removes the rest.
+    served.and_then(|()| remove(&state))
 }
 
 async fn run(state: &StateDir, attached: bool) -> Result<(), LabError> {
@@ -171,7 +171,7 @@ async fn make(state: &StateDir) -> Result<Running, LabError> {
         &log,
         &state.join("lb/haproxy.err"),
     )?;
-    servers_settle(&cluster, &world.load_balancer, &socket).await?;
+    servers_settle(&cluster, &world.load_balancer, &socket, master).await?;
     step("load balancer agrees");
 
     let jump = vec![sshd::JUMP.to_owned()];
@@ -330,6 +330,7 @@ async fn servers_settle(
     cluster: &Cluster,
     world: &super::world::LoadBalancerWorld,
     socket: &Path,
+    haproxy: ProcessId,
 ) -> Result<(), LabError> {
     let until = Instant::now() + world.inter.to_std() * world.rise.max(world.fall) + Duration::from_secs(10);
     loop {
@@ -346,6 +347,13 @@ async fn servers_settle(
         };
         match &seen {
             Ok(servers) if !servers.is_empty() && settled(servers) => return Ok(()),
+            _ if !haproxy.is_alive() => {
+                let said = fs::read_to_string(socket.with_file_name("haproxy.err")).unwrap_or_default();
+                return Err(LabError::NotReady(format!(
+                    "HAProxy refuses to run:\n{}",
+                    said.trim_end()
+                )));
+            }
             _ if Instant::now() > until => {
                 let said = match seen {
                     Ok(servers) => format!("{servers:?}"),

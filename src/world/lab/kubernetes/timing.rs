@@ -39,9 +39,11 @@ impl Wait {
 /// From the DELETE to the kubelet's first act.
 pub(crate) const KUBELET_NOTICES: Wait = Wait::ms(28..48);
 /// Further, for each container's hook.
-pub(crate) const HOOK_STARTS: Wait = Wait::ms(5..60);
+pub(crate) const HOOK_STARTS: Wait = Wait::ms(2..40);
 /// From the end of the hook to SIGTERM.
 pub(crate) const HOOK_ENDS: Wait = Wait::ms(8..18);
+/// Between the signals to the containers of a pod when they are due at the same time (6 to 13 ms in all, in any order).
+pub(crate) const SIGNALS_SPREAD: Wait = Wait::ms(0..13);
 /// From the end of the last container until the kubelet's look at the runtime sees it.
 pub(crate) const RELIST: Wait = Wait::ms(140..290);
 /// From there until the pod's sandbox is gone.

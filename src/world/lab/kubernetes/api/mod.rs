@@ -8,6 +8,7 @@ mod log;
 mod objects;
 mod patch;
 mod port_forward;
+mod protobuf;
 mod request;
 mod table;
 mod watch;

@@ -13,6 +13,7 @@ use super::super::selector::selector_text;
 use super::super::status::Status;
 use super::super::store::{Object, Store};
 use super::patch::PatchKind;
+use super::protobuf::{decode, is_protobuf};
 use super::request::{Query, Target};
 
 /// Whether the client only wants to know what would happen.
@@ -55,11 +56,14 @@ fn check(resource: &Resource, object: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// A body as JSON.
+/// A body as JSON, whichever way it was sent.
 ///
 /// # Errors
-/// 400.
+/// 400, or 415 for protocol buffers of a kind that is only read as JSON.
 pub(super) fn read_json(body: &[u8]) -> Result<Value, Status> {
+    if is_protobuf(body) {
+        return decode(body);
+    }
     serde_json::from_slice(body).map_err(|e| Status::bad_request(e.to_string()))
 }
 

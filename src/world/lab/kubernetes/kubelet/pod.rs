@@ -400,7 +400,8 @@ impl Worker {
         if matches!(run.run(), Run::Ended { .. }) {
             return;
         }
-        if !spec["lifecycle"]["preStop"].is_null() {
+        let hooked = !spec["lifecycle"]["preStop"].is_null();
+        if hooked {
             timing::HOOK_STARTS.pass().await;
             let (worker, spec, own) = (Arc::clone(self), spec.clone(), Arc::clone(&run));
             let hook = tokio::spawn(async move { worker.hook(&spec, &own).await });
@@ -419,6 +420,9 @@ impl Worker {
                 () = come => timing::SIDECAR_TURN.pass().await,
                 () = passed(deadline) => {}
             }
+        }
+        if !hooked || *deadline.borrow() <= Instant::now() {
+            timing::SIGNALS_SPREAD.pass().await;
         }
         run.terminate();
         let shortest = Instant::now() + SHORTEST_GRACE;
