@@ -6,6 +6,7 @@
 #![cfg(all(target_os = "linux", feature = "lab"))]
 
 mod api;
+mod contract;
 mod drain;
 mod kubectl;
 mod lifecycle;

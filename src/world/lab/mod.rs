@@ -21,6 +21,7 @@ mod kubernetes;
 mod namespace;
 mod network;
 mod parts;
+mod plan;
 mod process;
 mod removal;
 mod serve;
@@ -48,8 +49,8 @@ pub use parts::{ENVOY_VERSION, cache_dir};
 pub use serve::serve;
 pub use state::{LabName, default_state_root};
 pub use world::{
-    DrainListeners, Hpa, LabWorld, LoadBalancerWorld, LogFormat, Mode, NodeWorld, OnMarkedDown, PodWorld, Prestop,
-    RolloutWorld, Sidecar,
+    Amount, DrainListeners, Hpa, LabWorld, LoadBalancerWorld, LogFormat, Mode, NodeWorld, OnMarkedDown, PodWorld,
+    Prestop, RolloutWorld, Sidecar,
 };
 
 /// How long a lab may take to come up, beyond what its own settings make it wait.

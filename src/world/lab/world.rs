@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::LabError;
 use crate::time::Duration;
@@ -194,11 +194,40 @@ pub struct RolloutWorld {
     /// `minReadySeconds`; whole seconds.
     pub min_ready: Duration,
     /// `maxSurge`.
-    pub max_surge: u32,
+    pub max_surge: Amount,
     /// `maxUnavailable`.
-    pub max_unavailable: u32,
+    pub max_unavailable: Amount,
     /// Topology key of a required pod anti-affinity: `none`, `hostname`, or a key.
     pub anti_affinity: String,
+}
+
+/// A number of pods, or a share of the replicas (`25%`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    /// Pods.
+    Count(u32),
+    /// Percent of the replicas.
+    Percent(u32),
+}
+
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Count(n) => serializer.serialize_u32(*n),
+            Self::Percent(n) => serializer.serialize_str(&format!("{n}%")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        let percent = || value.as_str()?.strip_suffix('%')?.parse().ok().map(Self::Percent);
+        let count = || value.as_u64().and_then(|n| u32::try_from(n).ok()).map(Self::Count);
+        count()
+            .or_else(percent)
+            .ok_or_else(|| de::Error::custom(format!("{value} is no number of pods and no percentage")))
+    }
 }
 
 impl Default for LabWorld {
@@ -258,8 +287,8 @@ impl Default for RolloutWorld {
     fn default() -> Self {
         Self {
             min_ready: Duration::ZERO,
-            max_surge: 0,
-            max_unavailable: 1,
+            max_surge: Amount::Count(0),
+            max_unavailable: Amount::Count(1),
             anti_affinity: "none".into(),
         }
     }

@@ -167,6 +167,16 @@ impl Status {
         }
     }
 
+    /// 422: what a patch or a body makes of an object is no object of its kind.
+    pub(crate) fn bad_patch(object: &Value, why: &str) -> Self {
+        // The real server names no object here, and shows all of it.
+        let why = format!("Invalid value: {}: {why}", Value::from(object.to_string()));
+        Self {
+            details: json!({"causes": [{"reason": "FieldValueInvalid", "message": why, "field": "patch"}]}),
+            ..Self::new(422, "Invalid", format!(" \"\" is invalid: patch: {why}"))
+        }
+    }
+
     /// 422: a field has a value that it cannot have.
     pub(crate) fn invalid(resource: &Resource, name: &str, field: &str, why: &str) -> Self {
         let kind = qualified(resource.name, resource.group);

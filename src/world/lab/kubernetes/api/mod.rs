@@ -11,6 +11,7 @@ mod port_forward;
 mod protobuf;
 mod request;
 mod table;
+mod typed;
 mod watch;
 
 use std::convert::Infallible;

@@ -1,7 +1,5 @@
 //! Reading and changing objects.
 
-use k8s_openapi::api::{apps, autoscaling, coordination, core, discovery, policy};
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::super::control::eviction_refusal;
@@ -15,45 +13,20 @@ use super::super::store::{Object, Store};
 use super::patch::PatchKind;
 use super::protobuf::{decode, is_protobuf};
 use super::request::{Query, Target};
+use super::typed::{Unknown, conform};
 
 /// Whether the client only wants to know what would happen.
 pub(super) fn is_dry(query: &Query) -> bool {
     query.get("dryRun").is_some_and(|d| d == "All")
 }
 
-/// Refuses objects that are none of their kind: a field of the wrong type, or a number that cannot be.
-fn check(resource: &Resource, object: &Value) -> Result<(), Status> {
-    fn typed<T: DeserializeOwned>(object: &Value) -> Result<(), String> {
-        serde_json::from_value::<T>(object.clone())
-            .map(|_| ())
-            .map_err(|e| e.to_string())
+/// What the client wants done with fields that nobody knows.
+fn unknown(query: &Query) -> Unknown {
+    if query.get("fieldValidation") == Some("Strict") {
+        Unknown::Refused
+    } else {
+        Unknown::Dropped
     }
-    let fits = match resource.kind {
-        Kind::ConfigMap => typed::<core::v1::ConfigMap>(object),
-        Kind::Endpoints => typed::<core::v1::Endpoints>(object),
-        Kind::Event => typed::<core::v1::Event>(object),
-        Kind::Namespace => typed::<core::v1::Namespace>(object),
-        Kind::Node => typed::<core::v1::Node>(object),
-        Kind::Pod => typed::<core::v1::Pod>(object),
-        Kind::Service => typed::<core::v1::Service>(object),
-        Kind::ServiceAccount => typed::<core::v1::ServiceAccount>(object),
-        Kind::DaemonSet => typed::<apps::v1::DaemonSet>(object),
-        Kind::Deployment => typed::<apps::v1::Deployment>(object),
-        Kind::ReplicaSet => typed::<apps::v1::ReplicaSet>(object),
-        Kind::StatefulSet => typed::<apps::v1::StatefulSet>(object),
-        Kind::HorizontalPodAutoscaler => typed::<autoscaling::v2::HorizontalPodAutoscaler>(object),
-        Kind::Lease => typed::<coordination::v1::Lease>(object),
-        Kind::EndpointSlice => typed::<discovery::v1::EndpointSlice>(object),
-        Kind::PodDisruptionBudget => typed::<policy::v1::PodDisruptionBudget>(object),
-    };
-    fits.map_err(|why| Status::invalid(resource, name(object), "patch", &format!("Invalid value: {why}")))?;
-    if matches!(resource.kind, Kind::Deployment | Kind::ReplicaSet | Kind::StatefulSet)
-        && let Some(count) = number(object, "/spec/replicas").filter(|n| *n < 0)
-    {
-        let why = format!("Invalid value: {count}: must be greater than or equal to 0");
-        return Err(Status::invalid(resource, name(object), "spec.replicas", &why));
-    }
-    Ok(())
 }
 
 /// A body as JSON, whichever way it was sent.
@@ -92,7 +65,7 @@ pub(super) fn create(store: &Store, target: Target<'_>, query: &Query, body: &[u
     }
     map_at(&mut object, &["metadata"]).remove("resourceVersion");
     complete(resource.kind, &mut object);
-    check(resource, &object)?;
+    conform(resource, &mut object, unknown(query))?;
     if is_dry(query) {
         return Ok(object);
     }
@@ -213,7 +186,7 @@ fn change(
             ));
         }
         keep_fixed(resource, &before, object, target.subresource);
-        check(resource, object)
+        conform(resource, object, unknown(query))
     };
     if is_dry(query) {
         let mut object = Value::clone(&*store.need(resource.kind, within, own)?);
