@@ -192,6 +192,11 @@ impl Termination {
     /// The format of the log does not tell: neither regular nor cut.
     pub const UNKNOWN: Self = Self(*b"????");
 
+    /// The line's format has it: a custom format may not.
+    pub fn is_known(self) -> bool {
+        self.0[0] != b'?'
+    }
+
     /// Nothing out of the ordinary.
     pub fn is_normal(self) -> bool {
         self.0[0] == b'-' && self.0[1] == b'-'

@@ -68,7 +68,7 @@ impl Clocks {
     /// Ties the clocks of a run folder.
     pub fn tie(evidence: &Evidence, site: &Site, requests: &Requests, log: Option<usize>, known: &Knowledge) -> Self {
         let mut clocks = Self::assign(evidence, known.max_skew.unwrap_or(DEFAULT_MAX_SKEW));
-        clocks.find_zones(evidence, requests);
+        clocks.find_zones(evidence, requests, log);
         let found = message::all(evidence, site, requests, log, &clocks);
         for m in &found {
             clocks
@@ -211,7 +211,7 @@ impl Clocks {
     }
 
     /// A log without a zone: its matched requests differ from another file's by a multiple of 15 minutes.
-    fn find_zones(&mut self, evidence: &Evidence, requests: &Requests) {
+    fn find_zones(&mut self, evidence: &Evidence, requests: &Requests, log: Option<usize>) {
         for (i, file) in evidence.files.iter().enumerate() {
             if file.clock != FileClock::OwnUnknownZone {
                 continue;
@@ -219,7 +219,9 @@ impl Clocks {
             match message::zone_shift(evidence, requests, FileId(i as u32)) {
                 Some(shift) => self.zone_shift[i] = shift,
                 None => {
-                    if let Some(clock) = self.of_file[i] {
+                    // A copy that is not used needs no zone.
+                    let used = log.is_some_and(|l| evidence.haproxy_logs[l].file.0 as usize == i);
+                    if let Some(clock) = self.of_file[i].filter(|_| used) {
                         self.trouble.insert(clock, Trouble::UnknownZone);
                     }
                 }

@@ -3,19 +3,21 @@
 //! Each kind has its own slack, by which the written order of its two stamps may be wrong. Figures are from
 //! recorded runs of HAProxy 2.6 to 3.4 and Envoy 1.40; a message that might be another one ties nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::clocks::{Clocks, Sighting};
 use super::request::{Requests, envoy_request, haproxy_request, load_request};
 use super::sampling;
 use super::site::{Site, SitePod};
+use crate::evidence::client::Outcome as ClientOutcome;
+use crate::evidence::envoy_log::EnvoyRequest;
 use crate::evidence::envoy_stats::Reading;
 use crate::evidence::haproxy_csv::StatKind;
-use crate::evidence::haproxy_log::{HaproxyEvent, ServerChange};
+use crate::evidence::haproxy_log::{HaproxyEvent, HaproxyLine, HaproxyLog, HealthCheck, ServerChange};
 use crate::evidence::hc_log::HcEvent;
 use crate::evidence::run_log::RunLogLine;
 use crate::evidence::{Evidence, FileId};
-use crate::time::{Bracket, Duration};
+use crate::time::{Bracket, Duration, Instant};
 
 /// Stamps are written by threads that were scheduled a little after what they stamp.
 const SCHEDULING: Duration = Duration::from_millis(2);
@@ -25,6 +27,9 @@ const LINE_AFTER_RESPONSE: Duration = Duration::from_millis(10);
 const KILL: Duration = Duration::from_millis(10);
 /// Copies of one packet on two hosts: median 5 us, worst 2.7 ms on busy machines.
 const PACKET: Duration = Duration::from_millis(3);
+
+/// Envoy's gauge moves with the request, its lines are cut to milliseconds; the workload's poll takes a few.
+const GAUGE: Duration = Duration::from_millis(10);
 
 /// What kind of message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -232,7 +237,9 @@ fn clients(evidence: &Evidence, requests: &Requests, clocks: &Clocks, c: &mut Co
                     for s in &sent {
                         c.before(MessageKind::ClientToHaproxy, Some(*s), accepted, SCHEDULING);
                     }
-                    if h.termination.cause() != b'C' {
+                    // A client that gave up was done long before HAProxy noticed; only a regular end, or a
+                    // client that says that it waited, is sure to come after HAProxy's.
+                    if h.termination.is_normal() || waited_for_the_end(evidence, request) {
                         for s in &over {
                             c.before(MessageKind::HaproxyToClient, ended, Some(*s), LINE_AFTER_RESPONSE);
                         }
@@ -295,6 +302,24 @@ fn clients(evidence: &Evidence, requests: &Requests, clocks: &Clocks, c: &mut Co
     }
 }
 
+/// The client's own record says that it was answered, or that the other side ended it.
+fn waited_for_the_end(evidence: &Evidence, request: &super::request::Request) -> bool {
+    request.client.is_some_and(|i| match evidence.clients[i].outcome {
+        ClientOutcome::Ok
+        | ClientOutcome::HttpError
+        | ClientOutcome::Truncated
+        | ClientOutcome::Reset
+        | ClientOutcome::ClosedEarly => true,
+        ClientOutcome::Refused
+        | ClientOutcome::RefusedStream
+        | ClientOutcome::Timeout
+        | ClientOutcome::TlsError
+        | ClientOutcome::DnsError
+        | ClientOutcome::Aborted
+        | ClientOutcome::Unknown => false,
+    })
+}
+
 /// When a single request was sent and was over, as its own record and the run log tell it.
 pub fn client_moments(
     evidence: &Evidence,
@@ -321,8 +346,9 @@ pub fn client_moments(
     (sent, over)
 }
 
-/// Failed checks that were answered, counted from the first one: HAProxy logs each while the server is UP, Envoy
-/// has a line of each.
+/// Checks that were answered with another status than before: HAProxy logs each while the server is UP, Envoy has a
+/// line of each. The first with a status on one side is the first with it on the other, and so on while both go on
+/// with the same status.
 fn health_checks(evidence: &Evidence, site: &Site, log: Option<usize>, clocks: &Clocks, c: &mut Collector) {
     let Some(log) = log.map(|i| &evidence.haproxy_logs[i]) else {
         return;
@@ -333,54 +359,43 @@ fn health_checks(evidence: &Evidence, site: &Site, log: Option<usize>, clocks: &
         let Some(envoy) = pod.envoy.map(|i| &evidence.envoy_logs[i]) else {
             continue;
         };
-        let mut checks = envoy
+        let mut checks: Vec<&EnvoyRequest> = envoy
             .requests
             .iter()
             .filter(|r| site.is_check(r.path.as_deref()))
-            .filter(|r| {
-                site.lb_addresses.is_empty() || r.downstream.is_some_and(|d| site.lb_addresses.contains(&d.ip()))
-            })
-            .collect::<Vec<_>>();
+            .filter(|r| r.downstream.is_some_and(|d| site.lb_addresses.contains(&d.ip())))
+            .collect();
         checks.sort_by_key(|r| (r.started.lo, r.place.line));
-        let Some(first_bad) = checks.iter().position(|r| r.status.is_some_and(|s| s >= 400)) else {
-            continue;
-        };
-        if first_bad == 0 || checks[..first_bad].iter().any(|r| r.status != Some(200)) {
+        let peers: BTreeSet<_> = checks.iter().filter_map(|r| r.downstream.map(|d| d.ip())).collect();
+        if peers.len() != 1 {
             continue;
         }
-        // The first failure after health was full; what went before (the start) is another story.
-        let mut answered = Vec::new();
-        let mut down = None;
-        for line in &log.lines {
-            match &line.what {
-                HaproxyEvent::HealthCheck(h) if h.server == server.name && Some(&h.backend) == site.proxy.as_ref() => {
-                    if h.ok {
-                        answered.clear();
-                        down = None;
-                    } else if down.is_none() && h.answered() && !h.agent {
-                        answered.push((line, h));
-                    }
-                }
-                HaproxyEvent::ServerState(s) if s.server == server.name && Some(&s.backend) == site.proxy.as_ref() => {
-                    match s.to {
-                        ServerChange::Down if down.is_none() => down = Some(line),
-                        ServerChange::Up => {
-                            answered.clear();
-                            down = None;
-                        }
-                        _ => {}
-                    }
-                }
-                _ => {}
+        let answered = logged_checks(site, log, &server.name);
+        let mut codes: Vec<u16> = answered.iter().filter_map(|(_, h)| h.code).collect();
+        codes.dedup();
+        for code in codes {
+            // A status that comes twice could be another time of it.
+            let of_code = |r: &&EnvoyRequest| r.status == Some(code);
+            let Some(first) = checks.iter().position(of_code).filter(|i| *i > 0) else {
+                continue;
+            };
+            let run = checks[first..].iter().take_while(|r| of_code(r)).count();
+            if checks[first + run..].iter().any(|r| of_code(&r)) {
+                continue;
             }
-        }
-        let counted_from_full = answered.first().is_some_and(|(_, h)| {
-            h.status
-                .as_ref()
-                .is_some_and(|(n, of, word)| &**word == "UP" && *n == of - 1)
-        });
-        if counted_from_full {
-            for ((line, h), check) in answered.iter().zip(&checks[first_bad..]) {
+            let logged: Vec<_> = answered.iter().filter(|(_, h)| h.code == Some(code)).collect();
+            // The first must be the change itself: health one below full, or the conditional success.
+            let is_change = logged.first().is_some_and(|(_, h)| {
+                h.ok || h
+                    .status
+                    .as_ref()
+                    .is_some_and(|(n, of, word)| &**word == "UP" && *n == of - 1)
+            });
+            if !is_change {
+                continue;
+            }
+            let exact = if logged[0].1.ok { 1 } else { logged.len() };
+            for ((line, h), check) in logged.iter().take(exact).zip(&checks[first..first + run]) {
                 let ended = clocks.sight(log.file, line.place.line, line.at);
                 let took = h.duration.unwrap_or(Duration::ZERO) + Duration::from_millis(1);
                 let begun = h.duration.and_then(|_| {
@@ -401,6 +416,48 @@ fn health_checks(evidence: &Evidence, site: &Site, log: Option<usize>, clocks: &
     }
 }
 
+/// A server's logged checks that were answered with another status than 200, from when its health was last full up
+/// to its DOWN.
+fn logged_checks<'e>(site: &Site, log: &'e HaproxyLog, server: &str) -> Vec<(&'e HaproxyLine, &'e HealthCheck)> {
+    let mut answered = Vec::new();
+    let mut down = false;
+    for line in &log.lines {
+        match &line.what {
+            HaproxyEvent::HealthCheck(h) if &*h.server == server && Some(&h.backend) == site.proxy.as_ref() => {
+                if h.ok && h.code.is_none_or(|code| code < 400) {
+                    answered.clear();
+                    down = false;
+                } else if !down && h.answered() && !h.agent {
+                    answered.push((line, h));
+                }
+            }
+            HaproxyEvent::ServerState(s) if &*s.server == server && Some(&s.backend) == site.proxy.as_ref() => {
+                match s.to {
+                    ServerChange::Down => down = true,
+                    ServerChange::Up => {
+                        answered.clear();
+                        down = false;
+                    }
+                    ServerChange::DownByTracking
+                    | ServerChange::Stopping
+                    | ServerChange::Running
+                    | ServerChange::Maint
+                    | ServerChange::LeavingMaint
+                    | ServerChange::Drain
+                    | ServerChange::LeavingDrain => {}
+                }
+            }
+            HaproxyEvent::HealthCheck(_)
+            | HaproxyEvent::ServerState(_)
+            | HaproxyEvent::Request(_)
+            | HaproxyEvent::ProxyStopped(_)
+            | HaproxyEvent::ProxyStarted(_)
+            | HaproxyEvent::NoServer(_) => {}
+        }
+    }
+    answered
+}
+
 /// The page answered 200 after the request for it began, and with a failure before that answer ended.
 fn health_flips(evidence: &Evidence, site: &Site, clocks: &Clocks, c: &mut Collector) {
     for pod in &site.pods {
@@ -408,36 +465,31 @@ fn health_flips(evidence: &Evidence, site: &Site, clocks: &Clocks, c: &mut Colle
             continue;
         };
         let (envoy, hc) = (&evidence.envoy_logs[envoy], &evidence.hc_logs[hc]);
-        let flips: Vec<_> = hc
-            .lines
-            .iter()
-            .filter(|l| matches!(l.what, HcEvent::Health { to, .. } if to >= 400))
-            .collect();
-        let [flip] = flips[..] else { continue };
         let mut checks: Vec<_> = envoy
             .requests
             .iter()
             .filter(|r| site.is_check(r.path.as_deref()))
             .collect();
         checks.sort_by_key(|r| (r.started.lo, r.place.line));
-        let Some(bad) = checks.iter().position(|r| r.status.is_some_and(|s| s >= 400)) else {
-            continue;
-        };
-        let flipped = clocks.sight(hc.file, flip.place.line, flip.at);
-        let e = |line, at| clocks.sight(envoy.file, line, at);
-        c.before(
-            MessageKind::HealthFlip,
-            flipped,
-            e(checks[bad].place.line, checks[bad].ended),
-            SCHEDULING,
-        );
-        if let Some(good) = checks[..bad].iter().rev().find(|r| r.status == Some(200)) {
-            c.before(
-                MessageKind::HealthFlip,
-                e(good.place.line, good.started),
-                flipped,
-                SCHEDULING,
-            );
+        for line in &hc.lines {
+            let HcEvent::Health { from: Some(from), to } = line.what else {
+                continue;
+            };
+            // Once each way, else it could be another flip.
+            let same = hc
+                .lines
+                .iter()
+                .filter(|l| matches!(l.what, HcEvent::Health { to: t, .. } if t == to))
+                .count();
+            let first_new = checks.iter().position(|r| r.status == Some(to)).filter(|_| same == 1);
+            let Some(first_new) = first_new else { continue };
+            let flipped = clocks.sight(hc.file, line.place.line, line.at);
+            let e = |r: &EnvoyRequest, at| clocks.sight(envoy.file, r.place.line, at);
+            let new = checks[first_new];
+            c.before(MessageKind::HealthFlip, flipped, e(new, new.ended), SCHEDULING);
+            if let Some(old) = checks[..first_new].iter().rev().find(|r| r.status == Some(from)) {
+                c.before(MessageKind::HealthFlip, e(old, old.started), flipped, SCHEDULING);
+            }
         }
     }
 }
@@ -597,60 +649,69 @@ fn arrivals(evidence: &Evidence, clocks: &Clocks, c: &mut Collector) {
     }
 }
 
-/// Runs of busy samples of a gauge or of the workload's own polls: `(last idle before, first busy, last busy,
-/// first idle after)`, only when there is exactly one run.
-fn busy_run(samples: &[(Bracket, Option<bool>)]) -> Option<[Option<Bracket>; 4]> {
-    let first = samples.iter().position(|s| s.1 == Some(true))?;
-    let last = samples.iter().rposition(|s| s.1 == Some(true))?;
-    if samples[first..=last].iter().any(|s| s.1 == Some(false)) {
-        return None;
-    }
-    let idle_before = samples[..first].iter().rev().find(|s| s.1 == Some(false)).map(|s| s.0);
-    let idle_after = samples[last + 1..].iter().find(|s| s.1 == Some(false)).map(|s| s.0);
-    Some([idle_before, Some(samples[first].0), Some(samples[last].0), idle_after])
-}
+/// A sample of a gauge: when it was read, and how many requests it counted.
+pub type Count = (Bracket, Option<u64>);
 
-/// The application's gauge is busy only while one of Envoy's requests runs. Used where all requests together are
-/// one busy time, so that no sample can belong to another.
+/// The application's gauge counts what Envoy's own lines say is running: a count that they reach only once ties the
+/// sample to that time. A log that lacks a line (a killed proxy loses them) counts less than the gauge did, and ties
+/// nothing.
 fn gauges(evidence: &Evidence, site: &Site, clocks: &Clocks, c: &mut Collector) {
     for pod in &site.pods {
         let Some(envoy) = pod.envoy.map(|i| &evidence.envoy_logs[i]) else {
             continue;
         };
-        let app: Vec<_> = envoy
+        let app: Vec<&EnvoyRequest> = envoy
             .requests
             .iter()
             .filter(|r| !site.is_check(r.path.as_deref()))
             .collect();
-        let Some(busy) = one_busy_time(&app) else { continue };
         let Some(cluster) = app.first().and_then(|r| r.cluster.as_deref()) else {
             continue;
         };
-        let (begin, end) = (
-            clocks.sight(envoy.file, app[0].place.line, busy.0),
-            clocks.sight(envoy.file, app[0].place.line, busy.1),
-        );
+        let Some(levels) = levels(&app) else { continue };
         let name = format!("cluster.{cluster}.upstream_rq_active");
-        let mut tie = |file, samples: &[(Bracket, Option<bool>)]| {
-            let Some([before, first, last, after]) = busy_run(samples) else {
+        let most = levels.iter().map(|l| l.count).max().unwrap_or(0);
+        let mut tie = |file, samples: &[Count]| {
+            if samples.iter().filter_map(|s| s.1).max() != Some(most) {
                 return;
-            };
-            let s = |b: Option<Bracket>| b.and_then(|b| clocks.sight(file, 0, b));
-            c.before(MessageKind::BusyGauge, begin, s(first), SCHEDULING);
-            c.before(MessageKind::BusyGauge, s(last), end, SCHEDULING);
-            if app.len() == 1 {
-                c.before(MessageKind::BusyGauge, s(before), begin, SCHEDULING);
-                c.before(MessageKind::BusyGauge, end, s(after), SCHEDULING);
             }
+            for (at, count) in samples {
+                let Some(count) = count.filter(|n| *n > 0) else {
+                    continue;
+                };
+                let mut at_level = levels.iter().filter(|l| l.count == count);
+                let (Some(level), None) = (at_level.next(), at_level.next()) else {
+                    continue;
+                };
+                let sample = clocks.sight(file, 0, *at);
+                let edge = |b| clocks.sight(envoy.file, 0, b);
+                c.before(MessageKind::BusyGauge, edge(level.from), sample, GAUGE);
+                c.before(MessageKind::BusyGauge, sample, edge(level.until), GAUGE);
+            }
+            let [before, after] = around_the_only_request(&app, samples);
+            let begin = clocks.sight(envoy.file, 0, levels[0].from);
+            let end = levels.last().and_then(|l| clocks.sight(envoy.file, 0, l.until));
+            c.before(
+                MessageKind::BusyGauge,
+                before.and_then(|b| clocks.sight(file, 0, b)),
+                begin,
+                GAUGE,
+            );
+            c.before(
+                MessageKind::BusyGauge,
+                end,
+                after.and_then(|b| clocks.sight(file, 0, b)),
+                GAUGE,
+            );
         };
         for series in pod.stats.iter().map(|i| &evidence.envoy_stats[*i]) {
             let brackets = sampling::gauge_brackets(series);
-            let samples: Vec<_> = series
+            let samples: Vec<Count> = series
                 .samples
                 .iter()
                 .zip(brackets)
                 .map(|(s, b)| match &s.reading {
-                    Reading::Values(v) => (b, v.get(name.as_str()).map(|n| *n > 0)),
+                    Reading::Values(v) => (b, v.get(name.as_str()).copied()),
                     Reading::Unknown(_) => (b, None),
                 })
                 .collect();
@@ -662,39 +723,70 @@ fn gauges(evidence: &Evidence, site: &Site, clocks: &Clocks, c: &mut Collector) 
     }
 }
 
+/// Idle samples next to the busy ones, when Envoy had one request only.
+fn around_the_only_request(app: &[&EnvoyRequest], samples: &[Count]) -> [Option<Bracket>; 2] {
+    let busy = |s: &Count| s.1.is_some_and(|n| n > 0);
+    let (Some(first), Some(last)) = (samples.iter().position(busy), samples.iter().rposition(busy)) else {
+        return [None, None];
+    };
+    if app.len() != 1 {
+        return [None, None];
+    }
+    let idle = |s: &&Count| s.1 == Some(0);
+    let before = samples[..first].iter().rev().find(idle).map(|s| s.0);
+    let after = samples[last + 1..].iter().find(idle).map(|s| s.0);
+    [before, after]
+}
+
+/// A time in which a number of requests ran.
+struct Level {
+    count: u64,
+    from: Bracket,
+    until: Bracket,
+}
+
+/// How many of the requests ran at a time, step by step; `None` when a line has no end.
+fn levels(requests: &[&EnvoyRequest]) -> Option<Vec<Level>> {
+    let mut steps: Vec<(Instant, Bracket, i64)> = Vec::new();
+    for r in requests {
+        steps.push((r.started.lo?, r.started, 1));
+        steps.push((r.ended.lo?, r.ended, -1));
+    }
+    // An end before a start of the same millisecond: a level of no length ties nothing.
+    steps.sort_by_key(|s| (s.0, s.2));
+    let mut count: i64 = 0;
+    let mut found = Vec::new();
+    for pair in steps.windows(2) {
+        count += pair[0].2;
+        let long_enough = pair[1].0 - pair[0].0 > GAUGE;
+        if count > 0 && (long_enough || pair[1].2 < 0) {
+            found.push(Level {
+                count: count.unsigned_abs(),
+                from: pair[0].1,
+                until: pair[1].1,
+            });
+        }
+    }
+    Some(found)
+}
+
 /// The workload's own view of the application's gauge: each poll was read after the line before it was written.
-pub fn own_polls(hc: &crate::evidence::hc_log::HcLog) -> Vec<(Bracket, Option<bool>)> {
+pub fn own_polls(hc: &crate::evidence::hc_log::HcLog) -> Vec<Count> {
     let mut before: Option<Bracket> = None;
     let mut polls = Vec::new();
     for line in &hc.lines {
         if let HcEvent::Poll { upstream, .. } = &line.what {
-            let at = Bracket {
-                lo: before.and_then(|b| b.lo),
-                hi: line.at.hi,
-            };
-            polls.push((at, upstream.map(|n| n > 0)));
+            polls.push((
+                Bracket {
+                    lo: before.and_then(|b| b.lo),
+                    hi: line.at.hi,
+                },
+                *upstream,
+            ));
         }
         before = Some(line.at);
     }
     polls
-}
-
-/// The union of the requests' times when it has no gap (requests that touch within the stamps' resolution count
-/// as a gap): begin and end.
-fn one_busy_time(requests: &[&crate::evidence::envoy_log::EnvoyRequest]) -> Option<(Bracket, Bracket)> {
-    let mut sorted: Vec<_> = requests.to_vec();
-    sorted.sort_by_key(|r| r.started.lo);
-    let first = sorted.first()?;
-    let mut end = first.ended;
-    for r in &sorted[1..] {
-        if r.started.hi? >= end.lo? {
-            return None;
-        }
-        if r.ended.hi? > end.hi? {
-            end = r.ended;
-        }
-    }
-    Some((first.started, end))
 }
 
 /// Statistics of a server change with what HAProxy's log tells of it, or with Envoy's lines where there is none.

@@ -3,6 +3,7 @@
 use super::clocks::{Clocks, Sighting};
 use super::site::Site;
 use crate::evidence::Evidence;
+use crate::evidence::envoy_log::EnvoyEvent;
 use crate::evidence::hc_log::HcEvent;
 use crate::evidence::pod_watch::WatchChange;
 use crate::evidence::run_log::RunLogLine;
@@ -10,14 +11,14 @@ use crate::time::{Bracket, Duration};
 
 /// The old script logs the delete just before kubectl is started; kubectl had its answer 0.13 s later on a busy
 /// machine.
-const KUBECTL: Duration = Duration::from_secs(1);
+const KUBECTL: Duration = Duration::from_millis(500);
 
 /// When a server's pod was told to stop, as each source bounds it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Stop {
     /// The order itself: sent to acknowledged.
     pub ordered: Vec<Sighting>,
-    /// The drain: the FSM left its first state.
+    /// What came of it: the drain (the FSM left its first state), preStop hooks, SIGTERM.
     pub drain: Vec<Sighting>,
     /// Where the order was read.
     pub by: Option<&'static str>,
@@ -96,10 +97,36 @@ impl Stop {
                 stop.by = stop.by.or(Some("drain in the FSM log"));
             }
         }
-        if stop.ordered.is_empty() {
-            stop.from_watch(evidence, clocks);
-        }
+        stop.consequences(evidence, site, clocks, server);
+        stop.from_watch(evidence, clocks);
         stop
+    }
+
+    /// preStop hooks and SIGTERM came after the order, in whatever log they stand.
+    fn consequences(&mut self, evidence: &Evidence, site: &Site, clocks: &Clocks, server: &str) {
+        if self.ordered.is_empty() {
+            return;
+        }
+        let after = |at: Bracket| Bracket { lo: None, hi: at.hi };
+        for pod in site.pods_of(server) {
+            if let Some(hc) = pod.hc.map(|i| &evidence.hc_logs[i]).filter(|h| clocks.belongs(h.file)) {
+                let first = hc
+                    .lines
+                    .iter()
+                    .find(|l| matches!(l.what, HcEvent::PreStop { .. } | HcEvent::Sigterm));
+                self.drain
+                    .extend(first.and_then(|l| clocks.sight(hc.file, l.place.line, after(l.at))));
+            }
+            if let Some(envoy) = pod
+                .envoy
+                .map(|i| &evidence.envoy_logs[i])
+                .filter(|e| clocks.belongs(e.file))
+            {
+                let first = envoy.lines.iter().find(|l| l.what == EnvoyEvent::Sigterm);
+                self.drain
+                    .extend(first.and_then(|l| clocks.sight(envoy.file, l.place.line, after(l.at))));
+            }
+        }
     }
 
     /// A deletion timestamp seen by the watch: the order came before it arrived.

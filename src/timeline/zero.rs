@@ -219,10 +219,10 @@ pub fn of(timeline: &Timeline<'_>, server: &str) -> ActiveZero {
         {
             let polls: Vec<(Bracket, InFlight)> = message::own_polls(hc)
                 .into_iter()
-                .map(|(b, busy)| {
-                    let in_flight = match busy {
-                        Some(true) => InFlight::Busy,
-                        Some(false) => InFlight::Idle,
+                .map(|(b, count)| {
+                    let in_flight = match count {
+                        Some(0) => InFlight::Idle,
+                        Some(_) => InFlight::Busy,
                         None => InFlight::Unknown,
                     };
                     (b, in_flight)

@@ -369,6 +369,33 @@ fn work_was_done(timeline: &Timeline<'_>, target: &Target, views: &[AttemptView<
     })
 }
 
+/// The last sample that is surely before the order to stop and the first that is surely after it, of one process.
+fn around_stop<'e>(timeline: &Timeline<'e>, target: &Target) -> Option<(&'e StatRow, &'e StatRow)> {
+    let clocks = &timeline.clocks;
+    let surely = |p: &StatPoint<'_>, after: bool| {
+        clocks.sight(p.file, p.line, p.at).is_some_and(|s| {
+            target.stop.known().any(|k| {
+                let gap = if after { clocks.gap(k, &s) } else { clocks.gap(&s, k) };
+                gap.surely_positive()
+            })
+        })
+    };
+    let points = server::stat_points(timeline.evidence, &timeline.site, &target.server);
+    let read: Vec<_> = points
+        .iter()
+        .filter(|p| clocks.belongs(p.file) && p.row.is_some())
+        .collect();
+    let after = read.iter().find(|p| surely(p, true))?;
+    let before = read.iter().rev().find(|p| surely(p, false))?;
+    timeline.reloads.is_empty().then_some((before.row?, after.row?))
+}
+
+/// No session was open on the server around the order to stop, and none came in between.
+pub fn idle_at_stop(timeline: &Timeline<'_>, target: &Target) -> bool {
+    around_stop(timeline, target)
+        .is_some_and(|(a, b)| a.scur == Some(0) && b.scur == Some(0) && a.stot.is_some() && a.stot == b.stot)
+}
+
 /// Work was in flight at the target when it was told to stop, by any source.
 pub fn at_stake(timeline: &Timeline<'_>, target: &Target) -> Shown {
     let mut any_unknown = false;
@@ -383,30 +410,13 @@ pub fn at_stake(timeline: &Timeline<'_>, target: &Target) -> Shown {
         }
     }
     let clocks = &timeline.clocks;
-    let after_stop = |file, line, at: Bracket| {
-        clocks
-            .sight(file, line, at)
-            .is_some_and(|s| target.stop.known().any(|k| clocks.gap(k, &s).surely_positive()))
-    };
-    // Sessions open in the last sample that is surely before the order and in the first that is surely after it,
-    // with no new one in between, are the same sessions.
-    let points = server::stat_points(timeline.evidence, &timeline.site, &target.server);
-    let read: Vec<_> = points
-        .iter()
-        .filter(|p| clocks.belongs(p.file) && p.row.is_some())
-        .collect();
-    if let Some(after) = read.iter().find(|p| after_stop(p.file, p.line, p.at)) {
-        let before = read.iter().rev().find(|p| {
-            let s = clocks.sight(p.file, p.line, p.at);
-            s.is_some_and(|s| target.stop.known().any(|k| clocks.gap(&s, k).surely_positive()))
-        });
-        if let (Some(a), Some(b)) = (before.and_then(|p| p.row), after.row)
-            && a.scur.is_some_and(|n| n > 0)
-            && b.scur.is_some_and(|n| n > 0)
-            && a.stot == b.stot
-        {
-            return Shown::Yes;
-        }
+    // The same sessions, with no new one in between.
+    if let Some((before, after)) = around_stop(timeline, target)
+        && before.scur.is_some_and(|n| n > 0)
+        && after.scur.is_some_and(|n| n > 0)
+        && before.stot == after.stot
+    {
+        return Shown::Yes;
     }
     // The workload's own polls begin with the drain: busy then is work that was accepted before.
     for hc in timeline

@@ -23,6 +23,8 @@ struct ClientView {
     connects: Option<u32>,
     bytes: Option<u64>,
     by: Option<String>,
+    /// The run log saw it end long before the load balancer's side did.
+    left_early: bool,
 }
 
 impl ClientView {
@@ -53,7 +55,7 @@ impl ClientView {
                         total: c.total,
                         connects: c.connects,
                         bytes: c.bytes,
-                        by: None,
+                        ..Self::default()
                     };
                 }
                 Some(why) => warnings.push(format!("{}: {why}; it is not used", evidence.file(c.place.file).name)),
@@ -79,13 +81,28 @@ impl ClientView {
 
     /// The client went away by itself.
     fn gave_up(&self) -> bool {
-        matches!(self.outcome, Some(ClientOutcome::Timeout | ClientOutcome::Aborted))
+        matches!(self.outcome, Some(ClientOutcome::Timeout | ClientOutcome::Aborted)) || self.left_early
     }
 
     /// The answer was made by the load balancer, or there was none: nothing whole came from a pod.
     fn unanswered(&self) -> bool {
         self.whole() == Some(false) || matches!(self.status, Some(502..=504))
     }
+}
+
+/// By the run log's own clock the client was over in less time than HAProxy's side took: it had given up. Asked only
+/// where the client left no record of its own.
+fn left_early(timeline: &Timeline<'_>, request: &Request, views: &[AttemptView<'_>]) -> bool {
+    if request.client.is_some() {
+        return false;
+    }
+    let (sent, over) = message::client_moments(timeline.evidence, request, &timeline.clocks);
+    let gaps = sent
+        .iter()
+        .flat_map(|s| over.iter().map(move |o| timeline.clocks.gap(s, o)));
+    let longest = gaps.filter_map(|g| g.max).min();
+    let total = views.iter().filter_map(|v| v.haproxy?.2.time_total).max();
+    matches!((longest, total), (Some(client), Some(lb)) if client + Duration::from_millis(200) < lb)
 }
 
 type Summary = (Option<u16>, Option<Duration>, Option<i32>);
@@ -154,8 +171,9 @@ impl Judgement {
 
 /// The fate of one request.
 pub fn of(timeline: &Timeline<'_>, request: &Request, warnings: &mut Vec<String>) -> RequestFinding {
-    let client = ClientView::of(timeline, request, warnings);
+    let mut client = ClientView::of(timeline, request, warnings);
     let views: Vec<AttemptView<'_>> = request.attempts.iter().map(|a| AttemptView::of(timeline, a)).collect();
+    client.left_early = left_early(timeline, request, &views);
     let judgement = judge(timeline, request, &client, &views);
     let client_by = client.by.clone().or_else(|| {
         (client.outcome.is_none() && views.iter().any(|v| v.haproxy.is_some())).then(|| "haproxy.log".to_owned())
@@ -216,7 +234,7 @@ fn judge(timeline: &Timeline<'_>, request: &Request, client: &ClientView, views:
     for target in &timeline.targets {
         for v in views.iter().filter(|v| v.server.as_ref() == Some(&target.server)) {
             match v.in_flight_at(timeline, &target.stop) {
-                Shown::Yes => return on_target(timeline, request, client, views, v, target),
+                Shown::Yes => return on_target(timeline, client, views, v, target),
                 Shown::Unknown => unknown = true,
                 Shown::No => {}
             }
@@ -228,7 +246,17 @@ fn judge(timeline: &Timeline<'_>, request: &Request, client: &ClientView, views:
     let targets_logged = timeline.targets.iter().all(|t| {
         timeline.site.pods_of(&t.server).any(|p| p.envoy.is_some()) || views.iter().any(|v| v.haproxy.is_some())
     });
-    if placed && !unknown && targets_logged && views.iter().all(|v| v.server.is_some() || v.haproxy.is_some()) {
+    // A request that was sent again was elsewhere before; where, and how that ended, no line here tells.
+    let sent_again = views
+        .iter()
+        .any(|v| v.haproxy.is_some_and(|(_, _, h)| h.retries > 0 || h.redispatched))
+        || client.connects.is_some_and(|n| n > 1) && !request.path_is_unique;
+    if placed
+        && !unknown
+        && !sent_again
+        && targets_logged
+        && views.iter().all(|v| v.server.is_some() || v.haproxy.is_some())
+    {
         let elsewhere = views
             .iter()
             .filter_map(|v| v.server.as_deref())
@@ -245,18 +273,17 @@ fn judge(timeline: &Timeline<'_>, request: &Request, client: &ClientView, views:
 /// The attempt was on the target when it was told to stop.
 fn on_target(
     timeline: &Timeline<'_>,
-    request: &Request,
     client: &ClientView,
     views: &[AttemptView<'_>],
     v: &AttemptView<'_>,
     target: &Target,
 ) -> Judgement {
-    if let Some((line, written, h)) = v.haproxy {
+    if let Some((line, written, h)) = v.haproxy.filter(|(_, _, h)| h.termination.is_known()) {
         return by_termination(timeline, client, v, target, (line, written.place.line, h));
     }
     // HAProxy's line, if any, tells of another attempt.
     if v.envoy_cut() {
-        return cut_without_a_line(timeline, request, client, views, v, target);
+        return cut_without_a_line(timeline, client, views, v, target);
     }
     let Some(envoy) = v.envoy else {
         return Judgement::inconclusive("no source tells how it ended at the target");
@@ -360,7 +387,6 @@ fn by_termination(
 /// Envoy says that the load balancer went away, and HAProxy has no line of that attempt: not logged, or no log.
 fn cut_without_a_line(
     timeline: &Timeline<'_>,
-    request: &Request,
     client: &ClientView,
     views: &[AttemptView<'_>],
     v: &AttemptView<'_>,
@@ -429,12 +455,13 @@ fn cut_without_a_line(
         );
     }
     if fact::ended_while_up(timeline, target).is_some() {
-        return Judgement::is(
-            Fate::Lost,
-            format!("in flight on {on}; it ended without an answer while {on} was still UP"),
-        );
+        let cause = (pod_ended(timeline, target, &v.ended) == Shown::Yes).then_some(Cause::PodKilled);
+        let how = format!("in flight on {on}; it ended without an answer while {on} was still UP");
+        return Judgement {
+            cause,
+            ..Judgement::is(Fate::Lost, how)
+        };
     }
-    let _ = request;
     Judgement::inconclusive(
         "Envoy says that the load balancer went away, but no source tells why; give the `haproxy_log` source, or poll `lb` every 100ms",
     )
@@ -531,12 +558,16 @@ fn without_lines(timeline: &Timeline<'_>, request: &Request, client: &ClientView
     } else {
         "no source shows on which server it was"
     };
+    if timeline.targets.iter().all(|t| fact::idle_at_stop(timeline, t)) {
+        let why = "no session was open on a server that was told to stop, in the samples around that moment";
+        return Judgement::is(Fate::NotInFlight, why);
+    }
     let Some(target) = sole_target(timeline) else {
         return Judgement::inconclusive(format!("{missing}; give the `haproxy_log` source"));
     };
     // A few hundred milliseconds from the client to the server and back are allowed for.
     let (sent, over) = message::client_moments(timeline.evidence, request, &timeline.clocks);
-    match attempt::in_flight(timeline, &sent, &over, &target.stop, Duration::from_millis(300)) {
+    match attempt::in_flight(timeline, &sent, &over, &target.stop, Duration::from_millis(200)) {
         Shown::Yes => {}
         Shown::No => {
             return Judgement::is(

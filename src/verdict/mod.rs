@@ -364,14 +364,10 @@ impl Account {
             .iter()
             .map(|r| fate::of(timeline, r, &mut warnings))
             .collect();
-        // A request that the load balancer gave up, or that a client did, ends at the pod without being done.
-        let given_up = requests
-            .iter()
-            .any(|r| matches!(r.fate, Fate::Broken | Fate::Lost) || matches!(r.status, Some(502..=504)));
         let by_target: Vec<(String, order::TargetOrder)> = timeline
             .targets
             .iter()
-            .map(|t| (t.server.to_string(), order::of_target(timeline, t, given_up)))
+            .map(|t| (t.server.to_string(), order::of_target(timeline, t, &requests)))
             .collect();
         let clocks = clock::findings(timeline);
         warnings.extend(clock::warnings(timeline));

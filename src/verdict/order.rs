@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::attempt::Shown;
 use super::fact::{self, FactKind};
-use super::{OrderFinding, Outcome};
+use super::{Fate, OrderFinding, Outcome, RequestFinding};
 use crate::time::{Duration, Gap};
 use crate::timeline::gap::gap_between;
 use crate::timeline::{Target, Timeline};
@@ -47,7 +47,15 @@ pub fn zero_to_down(timeline: &Timeline<'_>, target: &Target) -> Option<Gap> {
 }
 
 /// One target's order.
-pub fn of_target(timeline: &Timeline<'_>, target: &Target, given_up: bool) -> TargetOrder {
+pub fn of_target(timeline: &Timeline<'_>, target: &Target, requests: &[RequestFinding]) -> TargetOrder {
+    // A request that the load balancer gave up, or that a client did, ends at the pod without being done.
+    let given_up = requests
+        .iter()
+        .any(|r| matches!(r.fate, Fate::Broken | Fate::Lost) || matches!(r.status, Some(502..=504)));
+    let fate_shows = timeline.targets.len() == 1
+        && requests
+            .iter()
+            .any(|r| matches!(r.fate, Fate::Protected | Fate::Broken | Fate::Rescued | Fate::Lost));
     let gap = zero_to_down(timeline, target);
     let known_gap = gap.unwrap_or(Gap::UNKNOWN);
     let Some(down) = &target.down else {
@@ -61,6 +69,8 @@ pub fn of_target(timeline: &Timeline<'_>, target: &Target, given_up: bool) -> Ta
     };
     match fact::at_stake(timeline, target) {
         Shown::Yes => {}
+        // A fate of those was found only because the request was shown to be in flight.
+        Shown::Unknown if fate_shows => {}
         Shown::No => {
             let why = format!(
                 "nothing was at stake: no request was in flight on {} when it was told to stop",
