@@ -384,7 +384,7 @@ fn map(v: &Value) -> BTreeMap<String, String> {
 }
 
 /// Whether a label selector matches these labels; an empty selector matches all.
-fn selects(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
+pub(super) fn selects(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
     let equal = map(&selector["matchLabels"])
         .iter()
         .all(|(k, v)| labels.get(k) == Some(v));

@@ -132,3 +132,86 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     }
     text
 }
+
+/// The kubeconfig cannot be used.
+pub(super) fn kubeconfig(context: Option<&str>, error: &kube::config::KubeconfigError) -> WorldError {
+    let doing = match context {
+        Some(context) => format!("read context {context} of the kubeconfig"),
+        None => "read the kubeconfig".to_owned(),
+    };
+    WorldError::new(ErrorKind::Unsupported, doing, chain(error))
+        .with_help("`kubectl config get-contexts` lists the contexts; correct `context:` or KUBECONFIG")
+}
+
+/// Proxies are not supported: they would stand between gtrun and what it measures.
+pub(super) fn kubernetes_proxy(context: Option<&str>, proxy: &str) -> WorldError {
+    let doing = format!("use context {}", context.unwrap_or("(current)"));
+    WorldError::new(
+        ErrorKind::Unsupported,
+        doing,
+        format!("its cluster has `proxy-url: {proxy}`"),
+    )
+    .with_help("gtrun connects directly; use a context without a proxy")
+}
+
+/// An error of the Kubernetes client.
+pub(super) fn kubernetes(doing: &str, error: kube::Error) -> WorldError {
+    match error {
+        kube::Error::Api(status) => {
+            let body = serde_json::to_vec(&status).unwrap_or_default();
+            api_status(doing, status.code, &body)
+        }
+        kube::Error::Auth(error) => WorldError::new(ErrorKind::Unreachable, doing, chain(&error))
+            .with_help("the credentials of the context cannot be used: does `kubectl get pods` work with it?"),
+        kube::Error::Service(error) => {
+            let message = chain(&*error);
+            match error.downcast_ref::<hyper_util::client::legacy::Error>() {
+                Some(client) if client.is_connect() => unreachable_api(doing, message),
+                Some(_) | None => WorldError::new(ErrorKind::Interrupted, doing, message),
+            }
+        }
+        kube::Error::HyperError(error) => WorldError::new(ErrorKind::Interrupted, doing, chain(&error)),
+        kube::Error::UpgradeConnection(error) => WorldError::new(ErrorKind::Failed, doing, chain(&error))
+            .with_help("something between gtrun and the API server does not pass WebSockets on"),
+        other => WorldError::new(ErrorKind::Failed, doing, chain(&other)),
+    }
+}
+
+fn unreachable_api(doing: &str, message: String) -> WorldError {
+    let help = if message.contains("certificate") || message.contains("tls") {
+        "the certificate of the API server does not fit the context: does `kubectl get pods` work with it?"
+    } else {
+        "is the API server up, and can it be reached from here?"
+    };
+    WorldError::new(ErrorKind::Unreachable, doing, message).with_help(help)
+}
+
+/// An answer of the API that is an error: its `Status`, or whatever text came.
+pub(super) fn api_status(doing: &str, http: u16, body: &[u8]) -> WorldError {
+    let object: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let word = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
+    let status = object["code"]
+        .as_u64()
+        .and_then(|code| u16::try_from(code).ok())
+        .filter(|code| *code >= 400);
+    let (status, reason) = (status.unwrap_or(http), word("reason"));
+    let text = String::from_utf8_lossy(body);
+    let message = match word("message") {
+        message if !message.is_empty() => message,
+        _ if text.trim().is_empty() => format!("HTTP {status}"),
+        _ => format!("HTTP {status}: {}", text.trim().chars().take(500).collect::<String>()),
+    };
+    let kind = match status {
+        404 => ErrorKind::NotFound,
+        // Somebody in between gave up on the API server: it may have done it.
+        502..=504 => ErrorKind::Interrupted,
+        500.. => ErrorKind::Failed,
+        _ => ErrorKind::Refused { status, reason },
+    };
+    let error = WorldError::new(kind, doing, message);
+    match status {
+        401 => error.with_help("log in again: does `kubectl get pods` work with this context?"),
+        403 => error.with_help("grant the right; docs/rbac.yaml lists all that are needed"),
+        _ => error,
+    }
+}
