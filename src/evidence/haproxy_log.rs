@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Endpoint, FileId, Place};
 use crate::time::{Bracket, Duration};
 
+mod compile;
 mod draft;
 mod format;
 mod header;

@@ -355,3 +355,250 @@ impl Interface {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A reset as an Ethernet frame.
+    fn frame(port: u16, seq: u32) -> Vec<u8> {
+        let mut f = vec![0u8; 54];
+        f[12] = 0x08;
+        f[14] = 0x45;
+        f[17] = 40;
+        f[23] = 6;
+        f[26..30].copy_from_slice(&[10, 77, 0, 211]);
+        f[30..34].copy_from_slice(&[10, 77, 0, 11]);
+        f[34..36].copy_from_slice(&port.to_be_bytes());
+        f[36..38].copy_from_slice(&8080u16.to_be_bytes());
+        f[38..42].copy_from_slice(&seq.to_be_bytes());
+        f[46] = 5 << 4;
+        f[47] = 0x14;
+        f
+    }
+
+    #[derive(Clone, Copy)]
+    struct Order {
+        big: bool,
+    }
+
+    impl Order {
+        fn u32(self, n: u32) -> [u8; 4] {
+            if self.big { n.to_be_bytes() } else { n.to_le_bytes() }
+        }
+        fn u16(self, n: u16) -> [u8; 2] {
+            if self.big { n.to_be_bytes() } else { n.to_le_bytes() }
+        }
+    }
+
+    /// Second, fraction, frame.
+    type Record = (u32, u32, Vec<u8>);
+
+    fn pcap(order: Order, nanoseconds: bool, link: u32, records: &[Record]) -> Vec<u8> {
+        let mut out = order.u32(if nanoseconds { 0xa1b2_3c4d } else { 0xa1b2_c3d4 }).to_vec();
+        out.extend([order.u16(2), order.u16(4)].concat());
+        for n in [0, 0, 262_144, link] {
+            out.extend(order.u32(n));
+        }
+        for (s, f, frame) in records {
+            for n in [*s, *f, frame.len() as u32, frame.len() as u32] {
+                out.extend(order.u32(n));
+            }
+            out.extend(frame);
+        }
+        out
+    }
+
+    fn block(order: Order, kind: u32, body: &[u8]) -> Vec<u8> {
+        let padding = (4 - body.len() % 4) % 4;
+        let length = order.u32((12 + body.len() + padding) as u32);
+        [&order.u32(kind)[..], &length, body, &vec![0; padding], &length].concat()
+    }
+
+    /// `resolution` is the byte of `if_tsresol`; stamps are in its units.
+    fn pcapng(order: Order, resolution: u8, records: &[(u64, Vec<u8>)]) -> Vec<u8> {
+        let mut header = order.u32(0x1a2b_3c4d).to_vec();
+        header.extend([order.u16(1), order.u16(0)].concat());
+        header.extend([0xff; 8]);
+        let mut interface = [order.u16(1), order.u16(0)].concat();
+        interface.extend(order.u32(0));
+        interface.extend([order.u16(9), order.u16(1)].concat());
+        interface.extend([resolution, 0, 0, 0]);
+        interface.extend(order.u32(0));
+        let mut out = block(order, 0x0a0d_0d0a, &header);
+        out.extend(block(order, 1, &interface));
+        for (stamp, frame) in records {
+            let mut body = order.u32(0).to_vec();
+            for n in [
+                (stamp >> 32) as u32,
+                *stamp as u32,
+                frame.len() as u32,
+                frame.len() as u32,
+            ] {
+                body.extend(order.u32(n));
+            }
+            body.extend(frame);
+            out.extend(block(order, 6, &body));
+        }
+        out
+    }
+
+    fn read_bytes(bytes: &[u8]) -> (Capture, String) {
+        let mut reading = Reading::default();
+        let capture = read(bytes, FileId(0), "lb", &mut reading).expect("memory cannot fail");
+        let notes: Vec<_> = reading.into_notes().into_iter().map(|n| n.text).collect();
+        (capture, notes.join("; "))
+    }
+
+    fn seen(capture: &Capture) -> Vec<(u16, String, i64)> {
+        capture
+            .packets
+            .iter()
+            .map(|p| {
+                let lo = p.at.lo.expect("a stamp") + Duration::from_nanos(1);
+                (
+                    p.from.port(),
+                    lo.to_rfc3339(),
+                    p.at.width().expect("a width").as_nanos(),
+                )
+            })
+            .collect()
+    }
+
+    const SECOND: u32 = 1_795_968_765;
+
+    #[test]
+    fn every_byte_order_and_resolution() {
+        for big in [false, true] {
+            let order = Order { big };
+            for (bytes, width) in [
+                (pcap(order, false, 1, &[(SECOND, 703_001, frame(1, 1))]), 1_000),
+                (pcap(order, true, 1, &[(SECOND, 703_001_000, frame(1, 1))]), 1),
+                (
+                    pcapng(order, 6, &[(u64::from(SECOND) * 1_000_000 + 703_001, frame(1, 1))]),
+                    1_000,
+                ),
+                (
+                    pcapng(
+                        order,
+                        9,
+                        &[(u64::from(SECOND) * 1_000_000_000 + 703_001_000, frame(1, 1))],
+                    ),
+                    1,
+                ),
+            ] {
+                let (capture, notes) = read_bytes(&bytes);
+                assert_eq!(seen(&capture), [(1, "2026-11-29T16:12:45.703001Z".to_owned(), width)]);
+                assert_eq!(notes, "");
+            }
+            // Units of 2^-10 s.
+            let (capture, _) = read_bytes(&pcapng(
+                order,
+                0x80 | 10,
+                &[(u64::from(SECOND) << 10 | 512, frame(1, 1))],
+            ));
+            assert_eq!(seen(&capture), [(1, "2026-11-29T16:12:45.500Z".to_owned(), 976_562)]);
+        }
+    }
+
+    #[test]
+    fn copies_of_a_packet_are_one_and_retransmissions_two() {
+        let order = Order { big: false };
+        let records = [
+            (SECOND, 0, frame(1, 1)),
+            (SECOND, 5, frame(1, 1)),
+            (SECOND, 6, frame(1, 2)),
+            (SECOND, 210_000, frame(1, 1)),
+        ];
+        let (capture, _) = read_bytes(&pcap(order, false, 1, &records));
+        assert_eq!(capture.packets.iter().map(|p| p.seq).collect::<Vec<_>>(), [1, 2, 1]);
+        assert_eq!(
+            capture.packets.iter().map(|p| p.place.line).collect::<Vec<_>>(),
+            [1, 3, 4]
+        );
+    }
+
+    #[test]
+    fn a_cut_capture_keeps_what_is_whole() {
+        let order = Order { big: false };
+        let records = [(SECOND, 0, frame(1, 1)), (SECOND, 20_000, frame(2, 1))];
+        for bytes in [
+            pcap(order, false, 1, &records),
+            pcapng(
+                order,
+                9,
+                &[
+                    (u64::from(SECOND) * 1_000_000_000, frame(1, 1)),
+                    (u64::from(SECOND) * 1_000_000_000 + 5, frame(2, 1)),
+                ],
+            ),
+        ] {
+            let (capture, notes) = read_bytes(&bytes[..bytes.len() - 9]);
+            assert_eq!(capture.packets.len(), 1);
+            assert!(capture.losses.cut && notes.contains("in the middle"), "{notes}");
+        }
+        let (capture, _) = read_bytes(&pcap(order, false, 1, &records)[..10]);
+        assert!(capture.losses.cut && capture.packets.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_capture_or_of_an_unknown_kind_is_said() {
+        let order = Order { big: false };
+        assert!(read_bytes(b"tcpdump: permission denied\n").1.contains("not a capture"));
+        let (capture, notes) = read_bytes(&pcap(order, false, 127, &[(SECOND, 0, frame(1, 1))]));
+        assert!(capture.packets.is_empty() && notes.contains("link type 127"), "{notes}");
+        let mut huge = pcap(order, false, 1, &[(SECOND, 0, frame(1, 1))]);
+        huge[32..36].copy_from_slice(&order.u32(0xffff_fff0));
+        let (capture, notes) = read_bytes(&huge);
+        assert!(capture.packets.is_empty() && notes.contains("damaged"), "{notes}");
+    }
+
+    #[test]
+    fn recorded_captures_of_both_cooked_kinds() {
+        let (capture, notes) = read_bytes(include_bytes!("../../../tests/fixtures/captures/sll2-lb.pcap"));
+        assert_eq!(
+            (capture.packets.len(), capture.has_syn, notes.as_str()),
+            (17, false, "")
+        );
+        let out = capture.packets.iter().filter(|p| p.outgoing == Some(true)).count();
+        let to_us = capture.packets.iter().filter(|p| p.outgoing == Some(false)).count();
+        assert_eq!(out + to_us, 17);
+        // The worker saw the load balancer's resets as received.
+        let (worker, _) = read_bytes(include_bytes!("../../../tests/fixtures/captures/sll2-worker1.pcap"));
+        let same = worker
+            .packets
+            .iter()
+            .find(|p| p.from.port() == 35_266)
+            .expect("the reset of a check");
+        assert_eq!(same.outgoing, Some(false));
+        assert!(
+            capture
+                .packets
+                .iter()
+                .any(|p| p.from == same.from && p.seq == same.seq && p.outgoing == Some(true))
+        );
+        let (capture, notes) = read_bytes(include_bytes!("../../../tests/fixtures/captures/sll1-lb.pcap"));
+        assert_eq!((capture.packets.len(), notes.as_str()), (20, ""));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = read_bytes(&bytes);
+        }
+
+        #[test]
+        fn no_damage_panics(at in 0usize..400, by in any::<u8>(), big in any::<bool>(), ng in any::<bool>()) {
+            let order = Order { big };
+            let mut bytes = if ng {
+                pcapng(order, 6, &[(1, frame(1, 1)), (2, frame(2, 1))])
+            } else {
+                pcap(order, false, 1, &[(SECOND, 0, frame(1, 1)), (SECOND, 20_000, frame(2, 1))])
+            };
+            let at = at % bytes.len();
+            bytes[at] = by;
+            let _ = read_bytes(&bytes);
+        }
+    }
+}

@@ -272,3 +272,157 @@ impl<'k> Builder<'k> {
         (self.log, matches)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::pattern::Matcher;
+    use proptest::prelude::*;
+
+    fn read_text(text: &str) -> (EnvoyLog, Vec<String>) {
+        let mut reading = Reading::default();
+        let none: Option<Arrivals<&[u8]>> = None;
+        let keys = JsonKeys::default();
+        let (log, _) = read(
+            text.as_bytes(),
+            none,
+            FileId(0),
+            None,
+            &keys,
+            Matcher::default(),
+            &mut reading,
+        )
+        .expect("memory cannot fail");
+        (log, reading.into_notes().into_iter().map(|n| n.text).collect())
+    }
+
+    const TEXT: &str = "[2026-11-29T16:12:45.704Z] \"GET /sleep?seconds=60 HTTP/1.1\" 0 DC downstream_remote_disconnect 0 0 8952 down=10.77.0.211:47866 local=10.77.0.11:8080 up=127.0.0.1:8000 cluster=inbound|8000||";
+    const JSON: &str = r#"{"start_time":"2026-11-29T16:12:45.704Z","method":"GET","path":"/sleep?seconds=60","protocol":"HTTP/1.1","response_code":"0","response_flags":"DC","response_code_details":"downstream_remote_disconnect","bytes_sent":0,"duration":8952,"upstream_host":"127.0.0.1:8000","upstream_cluster":"inbound|8000||","downstream_local_address":"10.77.0.11:8080","downstream_remote_address":"10.77.0.211:47866","request_id":null}"#;
+
+    #[test]
+    fn text_and_json_tell_the_same() {
+        let one = |line: &str| match parse_line(line.as_bytes(), &JsonKeys::default()) {
+            Some(ParsedLine::Request(r)) => *r,
+            other => panic!("{other:?}"),
+        };
+        let (text, json) = (one(TEXT), one(JSON));
+        assert_eq!(text, json);
+        assert_eq!((text.status, text.flags.len(), text.bytes_sent), (None, 1, Some(0)));
+        assert_eq!(
+            text.downstream.map(|d| d.to_string()).as_deref(),
+            Some("10.77.0.211:47866")
+        );
+        // Start and duration are each cut to a millisecond.
+        let end = Instant::parse("2026-11-29T16:12:54.656Z").expect("stamp");
+        assert_eq!(
+            text.ended,
+            Bracket::new(end - Duration::from_nanos(1), end + Duration::from_nanos(1_999_999))
+        );
+        // Wrapped by the kubelet and by the runtime.
+        for wrapped in [
+            format!("2026-11-29T16:12:54.657593447Z {TEXT}"),
+            format!("2026-11-29T16:12:54.657593447Z stdout F {JSON}"),
+        ] {
+            assert_eq!(one(&wrapped), text, "{wrapped}");
+        }
+    }
+
+    #[test]
+    fn keys_of_a_site() {
+        let keys = JsonKeys::new(&[
+            ("start_time".into(), "begin".into()),
+            ("response_code".into(), "st".into()),
+            ("duration".into(), "took".into()),
+            ("path".into(), "p".into()),
+        ]);
+        let line = br#"{"begin":"2026-11-29T16:12:45.704Z","st":200,"took":"12","p":"/a","path":"/not-this"}"#;
+        match parse_line(line, &keys) {
+            Some(ParsedLine::Request(r)) => {
+                assert_eq!(
+                    (r.status, r.path.as_deref(), r.duration),
+                    (Some(200), Some("/a"), Some(Duration::from_millis(12)))
+                );
+                assert_eq!((r.downstream, r.cluster), (None, None));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(parse_line(line, &JsonKeys::default()), None);
+    }
+
+    #[test]
+    fn lines_of_a_life() {
+        let (log, notes) = read_text(&format!(
+            "2026-11-29T16:12:40.139545Z\tinfo\tenvoy main source/server/server.cc:900\tstarting main dispatch loop\n{TEXT}\n\
+             2026-11-29T16:13:00.785Z\twarning\tenvoy main source/server/server.cc:1\tcaught ENVOY_SIGTERM\n\
+             2026-11-29T16:13:00.786Z\tinfo\tenvoy main source/server/server.cc:1\texiting\n{TEXT}\n[2026-11-29T16:12:45.704Z] \"GET /cut HTTP/1.1\" 200 - via_ups"
+        ));
+        let events: Vec<_> = log.lines.iter().map(|l| l.what.clone()).collect();
+        assert_eq!(events, [EnvoyEvent::Started, EnvoyEvent::Sigterm, EnvoyEvent::Exiting]);
+        assert!(log.ended);
+        assert_eq!(log.requests.len(), 2, "an access line may come after the last word");
+        assert!(notes.iter().any(|n| n.contains("cut")), "{notes:?}");
+    }
+
+    #[test]
+    fn parts_of_a_long_line_are_one() {
+        let (head, tail) = TEXT.split_at(100);
+        let (log, notes) = read_text(&format!(
+            "2026-11-29T16:12:54.657593447Z stdout P {head}\n2026-11-29T16:12:54.657593448Z stdout F {tail}\n"
+        ));
+        assert_eq!(notes, Vec::<String>::new());
+        assert_eq!(log.requests[0].cluster.as_deref(), Some("inbound|8000||"));
+        assert_eq!(
+            log.requests[0].runtime.map(|t| t.to_rfc3339()).as_deref(),
+            Some("2026-11-29T16:12:54.657593447Z")
+        );
+    }
+
+    #[test]
+    fn patterns_find_lines_with_their_times() {
+        let mut reading = Reading::default();
+        let patterns = [(
+            "envoy".to_owned(),
+            regex::Regex::new("SIGTERM|/sleep").expect("a pattern"),
+        )];
+        let text = format!("2026-11-29T16:13:00.785123Z\twarning\tmain\tcaught ENVOY_SIGTERM\n{TEXT}\n");
+        let none: Option<Arrivals<&[u8]>> = None;
+        let matcher = Matcher::new("envoy", &patterns);
+        let (_, found) = read(
+            text.as_bytes(),
+            none,
+            FileId(0),
+            None,
+            &JsonKeys::default(),
+            matcher,
+            &mut reading,
+        )
+        .expect("io");
+        assert_eq!(found.len(), 2);
+        assert!(
+            found[0]
+                .at
+                .contains(Instant::parse("2026-11-29T16:13:00.785123Z").expect("stamp"))
+        );
+        // An access line is written at its end.
+        assert!(
+            found[1]
+                .at
+                .contains(Instant::parse("2026-11-29T16:12:54.657Z").expect("stamp")),
+            "{}",
+            found[1].at
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(line in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse_line(&line, &JsonKeys::default());
+        }
+
+        #[test]
+        fn no_cut_line_panics(cut in 0usize..200, json in any::<bool>(), more in "[ -~]{0,10}") {
+            let line = if json { JSON } else { TEXT };
+            let _ = parse_line(format!("{}{more}", &line[..cut.min(line.len())]).as_bytes(), &JsonKeys::default());
+        }
+    }
+}

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use super::compile::{Item, compile};
 use super::draft::{Draft, Field, Misfit};
 use crate::evidence::json_object::{Fields, Scalar};
 use crate::evidence::stamp;
@@ -25,16 +26,6 @@ pub(crate) struct Format {
     json: Option<Vec<(String, Field)>>,
     /// Whether more may follow on the line.
     open: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Item {
-    /// This text.
-    Literal(Vec<u8>),
-    /// Blanks.
-    Separator,
-    /// A value, perhaps in quotes.
-    Value(Field, bool),
 }
 
 impl Format {
@@ -61,17 +52,10 @@ impl Format {
 
     /// Compiles a `log-format`.
     pub(crate) fn compile(text: &str) -> Self {
-        let mut compiler = Compiler {
-            rest: text.as_bytes(),
-            items: Vec::new(),
-            quoted: false,
-            json: false,
-            names: Vec::new(),
-        };
-        compiler.run();
+        let (items, json) = compile(text);
         Self {
-            json: compiler.json.then(|| std::mem::take(&mut compiler.names)),
-            items: fused(compiler.items),
+            items,
+            json,
             open: false,
         }
     }
@@ -214,218 +198,177 @@ fn addition(rest: &[u8], draft: &mut Draft) {
     }
 }
 
-/// `%ci:%cp` is one value: an IPv6 address holds colons.
-fn fused(items: Vec<Item>) -> Vec<Item> {
-    let mut out: Vec<Item> = Vec::with_capacity(items.len());
-    for item in items {
-        if let Item::Value(port, _) = &item
-            && let [.., Item::Value(address, quoted), Item::Literal(colon)] = out.as_slice()
-            && colon == b":"
-        {
-            let both = match (address, port) {
-                (Field::ClientAddress, Field::ClientPort) => Some(Field::Client),
-                (Field::BackendSourceAddress, Field::BackendSourcePort) => Some(Field::BackendSource),
-                _ => None,
-            };
-            if let Some(both) = both {
-                let quoted = *quoted;
-                out.truncate(out.len() - 2);
-                out.push(Item::Value(both, quoted));
-                continue;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::haproxy_log::HaproxyRequest;
+    use crate::evidence::reading::Reading;
+    use crate::time::{Duration, Instant};
+    use proptest::prelude::*;
+
+    const LINE: &str = "10.77.0.100:34900 [29/Nov/2026:16:12:45.703] fe be/w1 0/0/0/-1/8953 502 209 - - DH-- 1/1/0/0/0 0/0 \"GET /sleep?seconds=60 HTTP/1.1\"";
+
+    fn read(format: &Format, line: &str) -> Option<HaproxyRequest> {
+        let draft = format.read(line.as_bytes())?;
+        let at = draft.accepted().map(|s| s.at);
+        Some(draft.finish(at, &mut Reading::default()))
+    }
+
+    fn custom(format: &str, line: &str) -> HaproxyRequest {
+        read(&Format::compile(format), line).expect(line)
+    }
+
+    #[test]
+    fn httplog_and_what_a_site_adds() {
+        let r = read(&Format::httplog(), LINE).expect("httplog");
+        assert_eq!(r.client.map(|c| c.to_string()).as_deref(), Some("10.77.0.100:34900"));
+        assert_eq!(
+            (r.frontend.as_deref(), r.backend.as_deref(), r.server.as_deref()),
+            (Some("fe"), Some("be"), Some("w1"))
+        );
+        assert_eq!((r.time_request, r.time_response), (Some(Duration::ZERO), None));
+        assert_eq!(
+            (r.time_total, r.status, r.bytes),
+            (Some(Duration::from_millis(8953)), Some(502), Some(209))
+        );
+        assert_eq!(
+            (r.termination.to_string(), r.retries, r.redispatched),
+            ("DH--".into(), 0, false)
+        );
+        assert_eq!(
+            (r.method.as_deref(), r.path.as_deref(), r.protocol.as_deref()),
+            (Some("GET"), Some("/sleep?seconds=60"), Some("HTTP/1.1"))
+        );
+        let r = read(&Format::httplog(), &format!("{LINE} bi=10.77.0.211:47866")).expect("with an addition");
+        assert_eq!(
+            r.backend_source.map(|c| c.to_string()).as_deref(),
+            Some("10.77.0.211:47866")
+        );
+    }
+
+    #[test]
+    fn other_ends_of_a_request() {
+        let line = |from: &str, to: &str| LINE.replace(from, to);
+        let r = read(
+            &Format::httplog(),
+            &line("be/w1 0/0/0/-1/8953 502", "be/<NOSRV> 0/-1/-1/-1/+2 -1"),
+        )
+        .expect("no server");
+        assert_eq!(
+            (r.server, r.status, r.as_soon_as_possible, r.time_queue),
+            (None, None, true, None)
+        );
+        let r = read(&Format::httplog(), &line("1/1/0/0/0 ", "1/1/0/0/+2 ")).expect("redispatched");
+        assert_eq!((r.retries, r.redispatched), (2, true));
+        let r = read(&Format::httplog(), &line("fe be", "fe~ be")).expect("tls");
+        assert_eq!(r.frontend.as_deref(), Some("fe"));
+        let r = read(
+            &Format::httplog(),
+            &line("GET /sleep?seconds=60 HTTP/1.1", "GET https://h.test/a?b=c HTTP/2.0"),
+        )
+        .expect("h2");
+        assert_eq!(
+            (r.path.as_deref(), r.protocol.as_deref()),
+            (Some("/a?b=c"), Some("HTTP/2.0"))
+        );
+        let r = read(
+            &Format::httplog(),
+            &line("\"GET /sleep?seconds=60 HTTP/1.1\"", "\"<BADREQ>\""),
+        )
+        .expect("bad request");
+        assert_eq!((r.method, r.path), (None, None));
+        let r = read(&Format::httplog(), &line("0/0 \"", "0/0 {agent (x; y)|z} {|} \"")).expect("captures");
+        assert_eq!(r.path.as_deref(), Some("/sleep?seconds=60"));
+        let r = read(&Format::httplog(), &line("10.77.0.100:34900", "2001:db8::1:34900")).expect("IPv6");
+        assert_eq!(r.client.map(|c| c.to_string()).as_deref(), Some("[2001:db8::1]:34900"));
+        let r = read(
+            &Format::httplog(),
+            &line("10.77.0.100:34900", "::ffff:10.77.0.100:34900"),
+        )
+        .expect("mapped");
+        assert_eq!(r.client.map(|c| c.to_string()).as_deref(), Some("10.77.0.100:34900"));
+        // A limit of syslog has cut it.
+        let r = read(&Format::httplog(), &line("?seconds=60 HTTP/1.1\"", "?sec")).expect("cut");
+        assert_eq!(r.path.as_deref(), Some("/sleep?sec"));
+        assert!(read(&Format::httplog(), &line("8953", "x")).is_none());
+        assert!(read(&Format::httplog(), "Connect from 10.0.0.1:1 to 10.0.0.2:80 (fe/HTTP)").is_none());
+    }
+
+    #[test]
+    fn tcplog_and_httpslog() {
+        let r = read(
+            &Format::tcplog(),
+            "10.0.0.1:34900 [29/Nov/2026:16:12:45.703] fe be/w1 1/0/8953 209 SD 1/1/0/0/3 0/0",
+        )
+        .expect("tcplog");
+        assert_eq!(
+            (r.termination.to_string(), r.retries, r.status),
+            ("SD--".into(), 3, None)
+        );
+        assert_eq!(
+            (r.time_total, r.time_queue),
+            (Some(Duration::from_millis(8953)), Some(Duration::from_millis(1)))
+        );
+        let r = read(
+            &Format::httpslog(),
+            &format!("{LINE} 0/0/0/0/0 service-a.test/TLSv1.3/TLS_AES_256_GCM_SHA384"),
+        )
+        .expect("httpslog");
+        assert_eq!(r.status, Some(502));
+        assert!(read(&Format::httpslog(), LINE).is_none());
+    }
+
+    #[test]
+    fn formats_of_a_site() {
+        let r = custom(
+            r#"{"t":"%T","ms":%ms,"c":"%ci","p":%cp,"be":"%b","srv":"%s","st":%ST,"tsc":"%tsc","Ta":%Ta,"m":"%HM","u":"%HPO","q":"%HQ","bi":"%bi:%bp","x":"%[ssl_fc_sni,lower]"}"#,
+            r#"{"t":"29/Nov/2026:16:12:45 +0000","ms":703,"c":"10.0.0.1","p":34900,"be":"be","srv":"w1","st":502,"tsc":"DH--","Ta":8953,"m":"GET","u":"/sleep","q":"?a=1","bi":"10.0.0.2:1","x":"-"}"#,
+        );
+        assert_eq!(
+            (r.client.map(|c| c.port()), r.status, r.path.as_deref()),
+            (Some(34900), Some(502), Some("/sleep?a=1"))
+        );
+        let accepted = Instant::parse("2026-11-29T16:12:45.703Z").expect("stamp");
+        assert!(
+            r.accepted.contains(accepted) && r.accepted.width() == Some(Duration::from_millis(1)),
+            "{}",
+            r.accepted
+        );
+        assert_eq!(r.backend_source.map(|c| c.port()), Some(1));
+        // Flags for all, names with a colon in the value, an unquoted request line, no termination state.
+        let r = custom(
+            "%{+Q}o be=%b srv=%s %{-Q}r %[src] %%",
+            "be=\"b e\" srv=\"w1\" GET /x y HTTP/1.1 10.0.0.9 %",
+        );
+        assert_eq!((r.backend.as_deref(), r.server.as_deref()), (Some("b e"), Some("w1")));
+        assert_eq!((r.method.as_deref(), r.path.as_deref()), (Some("GET"), Some("/x")));
+        assert!(!r.termination.is_normal() && !r.termination.cut_by_down());
+        let r = custom(
+            "%{+json}o %(client)ci %(st)ST %(term)tsc %(when)[accept_date(ms)] %(skip)CC",
+            r#"{"client": "10.0.0.1", "st": 200, "term": "----", "when": 1795968765703, "skip": null}"#,
+        );
+        assert_eq!((r.status, r.termination.is_normal()), (Some(200), true));
+        assert!(r.accepted.contains(accepted), "{}", r.accepted);
+        let r = custom(
+            "%[accept_date(us)] %b/%s %{+Q,+E}r",
+            "1795968765703001 be/w1 \"GET /a\\\"b HTTP/1.1\"",
+        );
+        assert_eq!(r.path.as_deref(), Some("/a\\\"b"));
+        assert_eq!(r.accepted.width(), Some(Duration::from_micros(1)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_format_and_no_line_panic(format in "(%[a-zA-Z]{1,3}|%\\{[+Q,a-z]{0,4}\\}|%\\[|%\\(|[ -~]){0,12}", line in "[ -~]{0,60}") {
+            let _ = Format::compile(&format).read(line.as_bytes());
+        }
+
+        #[test]
+        fn no_cut_line_panics(cut in 0usize..LINE.len(), bytes in proptest::collection::vec(any::<u8>(), 0..8)) {
+            let line = [&LINE.as_bytes()[..cut], &bytes[..]].concat();
+            for format in [Format::httplog(), Format::httpslog(), Format::tcplog()] {
+                let _ = format.read(&line);
             }
         }
-        out.push(item);
-    }
-    out
-}
-
-struct Compiler<'t> {
-    rest: &'t [u8],
-    items: Vec<Item>,
-    /// `+Q` for all that follows.
-    quoted: bool,
-    json: bool,
-    names: Vec<(String, Field)>,
-}
-
-impl Compiler<'_> {
-    fn run(&mut self) {
-        while let Some(&first) = self.rest.first() {
-            if first == b'%' && self.rest.len() > 1 {
-                self.rest = &self.rest[1..];
-                if self.rest[0] == b'%' {
-                    self.literal(b'%');
-                    self.rest = &self.rest[1..];
-                } else {
-                    self.item();
-                }
-            } else if first == b' ' || first == b'\t' {
-                self.rest = self.rest.trim_ascii_start();
-                if self.items.last() != Some(&Item::Separator) {
-                    self.items.push(Item::Separator);
-                }
-            } else {
-                self.literal(first);
-                self.rest = &self.rest[1..];
-            }
-        }
-    }
-
-    fn literal(&mut self, byte: u8) {
-        match self.items.last_mut() {
-            Some(Item::Literal(text)) => text.push(byte),
-            _ => self.items.push(Item::Literal(vec![byte])),
-        }
-    }
-
-    /// The text up to a closing character, which is passed; nested opening characters and quotes are respected.
-    fn until(&mut self, open: u8, close: u8) -> String {
-        let mut depth = 1;
-        let mut quote = None;
-        let end = self
-            .rest
-            .iter()
-            .position(|&b| {
-                match quote {
-                    Some(q) if b == q => quote = None,
-                    Some(_) => {}
-                    None if b == b'\'' || b == b'"' => quote = Some(b),
-                    None if b == open => depth += 1,
-                    None if b == close => depth -= 1,
-                    None => {}
-                }
-                depth == 0
-            })
-            .unwrap_or(self.rest.len());
-        let text = String::from_utf8_lossy(&self.rest[..end]).into_owned();
-        self.rest = self.rest.get(end + 1..).unwrap_or_default();
-        text
-    }
-
-    /// After a `%`: `(name)`, `{flags}`, then a name or `[sample]`.
-    fn item(&mut self) {
-        let mut quoted = self.quoted;
-        let mut own_json = false;
-        let mut name = None;
-        loop {
-            if let Some(rest) = self.rest.strip_prefix(b"(") {
-                self.rest = rest;
-                // `name` or `name:type`.
-                let text = self.until(b'(', b')');
-                name = Some(text.split(':').next().unwrap_or_default().to_owned());
-            } else if let Some(rest) = self.rest.strip_prefix(b"{") {
-                self.rest = rest;
-                for flag in self.until(b'{', b'}').split(',') {
-                    match flag.trim() {
-                        "+Q" => quoted = true,
-                        "-Q" => quoted = false,
-                        "+json" => own_json = true,
-                        _ => {}
-                    }
-                }
-            } else {
-                break;
-            }
-        }
-        let field = if let Some(rest) = self.rest.strip_prefix(b"[") {
-            self.rest = rest;
-            let sample = self.until(b'[', b']');
-            sample_field(&sample)
-        } else {
-            let length = self.rest.iter().take_while(|b| b.is_ascii_alphanumeric()).count();
-            let (word, used) = self.known(length);
-            self.rest = &self.rest[used..];
-            if word == "o" {
-                // Flags for all that follows; prints nothing.
-                self.quoted = quoted;
-                self.json |= own_json;
-                return;
-            }
-            named_field(&word)
-        };
-        if let Some(name) = name {
-            self.names.push((name, field));
-        }
-        self.items.push(Item::Value(field, quoted));
-    }
-
-    /// The longest known name at the beginning of the word: `%Tms` is `%T` and `ms` for HAProxy too.
-    fn known(&self, length: usize) -> (String, usize) {
-        let word = String::from_utf8_lossy(&self.rest[..length]).into_owned();
-        for end in (1..=length).rev() {
-            if NAMES.contains(&&word[..end]) {
-                return (word[..end].to_owned(), end);
-            }
-        }
-        (word, length)
-    }
-}
-
-/// Every name of `log-format` in versions 1.8 to 3.4.
-const NAMES: [&str; 64] = [
-    "o", "B", "CC", "CS", "H", "HM", "HP", "HPO", "HQ", "HU", "HV", "ID", "ST", "T", "Ta", "Tc", "Td", "Tl", "Th",
-    "Ti", "Tq", "TR", "Tr", "Ts", "Tt", "Tu", "Tw", "U", "ac", "b", "bc", "bi", "bp", "bq", "ci", "cp", "f", "fc",
-    "fi", "fp", "ft", "hr", "hrl", "hs", "hsl", "lc", "ms", "pid", "r", "rc", "rt", "s", "sc", "si", "sp", "sq",
-    "sslc", "sslv", "t", "tr", "trg", "trl", "ts", "tsc",
-];
-
-fn named_field(name: &str) -> Field {
-    match name {
-        "ci" => Field::ClientAddress,
-        "cp" => Field::ClientPort,
-        "bi" => Field::BackendSourceAddress,
-        "bp" => Field::BackendSourcePort,
-        "t" | "tr" | "T" | "Tl" | "trg" | "trl" => Field::Accepted,
-        "Ts" => Field::AcceptedSeconds,
-        "ms" => Field::AcceptedMillis,
-        "f" | "ft" => Field::Frontend,
-        "b" => Field::Backend,
-        "s" => Field::Server,
-        "Tq" | "TR" => Field::TimeRequest,
-        "Tw" => Field::TimeQueue,
-        "Tc" => Field::TimeConnect,
-        "Tr" => Field::TimeResponse,
-        "Ta" | "Tt" => Field::TimeTotal,
-        "ST" => Field::Status,
-        "B" => Field::Bytes,
-        "ts" | "tsc" => Field::Termination,
-        "rc" => Field::Retries,
-        "r" => Field::Request,
-        "HM" => Field::Method,
-        "HP" | "HPO" | "HU" => Field::Path,
-        "HQ" => Field::Query,
-        "HV" => Field::Protocol,
-        "pid" => Field::Pid,
-        "hr" | "hs" | "hrl" | "hsl" => Field::Captures,
-        _ => Field::Other,
-    }
-}
-
-/// A sample expression that stands for one of the fields.
-fn sample_field(sample: &str) -> Field {
-    let sample: String = sample.chars().filter(|c| !c.is_whitespace()).collect();
-    match sample.as_str() {
-        "src" | "fc_src" => Field::ClientAddress,
-        "src_port" | "fc_src_port" => Field::ClientPort,
-        "bc_src" => Field::BackendSourceAddress,
-        "bc_src_port" => Field::BackendSourcePort,
-        "fe_name" => Field::Frontend,
-        "be_name" => Field::Backend,
-        "srv_name" => Field::Server,
-        "status" | "txn.status" => Field::Status,
-        "method" | "capture.req.method" => Field::Method,
-        "path" | "pathq" | "url" | "capture.req.uri" => Field::Path,
-        "query" => Field::Query,
-        "capture.req.ver" => Field::Protocol,
-        "pid" => Field::Pid,
-        "txn.sess_term_state" => Field::Termination,
-        _ if sample.starts_with("accept_date") || sample.starts_with("request_date") => {
-            if sample.contains(',') {
-                Field::Other
-            } else {
-                Field::AcceptedEpoch
-            }
-        }
-        _ => Field::Other,
     }
 }

@@ -208,3 +208,136 @@ fn utc(local: Instant, zone: chrono_tz::Tz) -> Option<Instant> {
         LocalResult::Ambiguous(..) | LocalResult::None => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::haproxy_config;
+    use crate::evidence::{FileClock, FileId, SourceKind};
+    use proptest::prelude::*;
+
+    const REQUEST: &str = "10.77.0.100:59636 [30/Nov/2026:01:59:27.302] fe be/w1 0/0/1/-1/7720 502 209 - - DH-- 1/1/0/0/0 0/0 \"GET /sleep?seconds=60 HTTP/1.1\"";
+
+    fn utc_of(text: &str) -> Instant {
+        Instant::parse(text).expect(text)
+    }
+
+    fn accepted(line: &ParsedLine) -> Option<String> {
+        match &line.what {
+            HaproxyEvent::Request(r) => r.accepted.lo.map(|t| (t + Duration::from_nanos(1)).to_rfc3339()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn parser(zone: Option<&str>) -> Parser {
+        let mut p = Parser::new(None, zone);
+        p.set_near(utc_of("2026-11-29T17:00:00Z"));
+        p
+    }
+
+    #[test]
+    fn local_time_with_and_without_a_zone() {
+        // The stamp carries an offset: request dates are brought to it, whatever zone they are in.
+        let line = parser(None)
+            .line(format!("2026-11-29T16:59:35.023456+00:00 {REQUEST}").as_bytes())
+            .expect("line");
+        assert_eq!(line.at, Some(utc_of("2026-11-29T16:59:35.023456Z")));
+        assert_eq!(accepted(&line).as_deref(), Some("2026-11-29T16:59:27.302Z"));
+        // Nothing tells the zone.
+        let line = parser(None)
+            .line(format!("Nov 30 01:59:35 lb01 haproxy[14516]: {REQUEST}").as_bytes())
+            .expect("line");
+        assert_eq!(
+            (line.at, line.unknown_zone),
+            (Some(utc_of("2026-11-30T01:59:35Z")), true)
+        );
+        assert_eq!(accepted(&line).as_deref(), Some("2026-11-30T01:59:27.302Z"));
+        // The environment does.
+        let line = parser(Some("Asia/Seoul"))
+            .line(format!("Nov 30 01:59:35 lb01 haproxy[14516]: {REQUEST}").as_bytes())
+            .expect("line");
+        assert_eq!(
+            (line.at, line.unknown_zone),
+            (Some(utc_of("2026-11-29T16:59:35Z")), false)
+        );
+        assert_eq!(accepted(&line).as_deref(), Some("2026-11-29T16:59:27.302Z"));
+        // A date in GMT beside the local stamp does.
+        let format = "global\nfrontend fe\n log-format \"%ci:%cp [%T] %ft %b/%s %Ta %ST %tsc %{+Q}r\"\nbackend be\n server w1 10.0.0.1:1\n";
+        let (config, _) = haproxy_config::parse(format, FileId(0));
+        let mut p = Parser::new(Some(&config), None);
+        p.set_near(utc_of("2026-11-29T17:00:00Z"));
+        let line = p
+            .line(b"Nov 30 01:59:35 lb01 haproxy[1]: 10.0.0.9:1 [29/Nov/2026:16:59:27 +0000] fe be/w1 7720 502 DH-- \"GET / HTTP/1.1\"")
+            .expect("line");
+        assert_eq!(
+            (line.at, line.unknown_zone),
+            (Some(utc_of("2026-11-29T16:59:35Z")), false)
+        );
+        assert_eq!(line.zone, Some(Duration::from_secs(9 * 3600)));
+    }
+
+    #[test]
+    fn new_year_in_a_log_without_years() {
+        let text = "Dec 31 23:59:58 lb haproxy[1]: Server be/w1 is DOWN.\nJan  1 00:00:01 lb haproxy[1]: Server be/w1 is UP.\n";
+        for near in ["2026-12-31T23:59:00Z", "2027-01-01T00:30:00Z"] {
+            let mut p = Parser::new(None, Some("UTC"));
+            p.set_near(utc_of(near));
+            let at: Vec<_> = text
+                .lines()
+                .filter_map(|l| p.line(l.as_bytes()))
+                .filter_map(|l| l.at)
+                .collect();
+            assert_eq!(at, [utc_of("2026-12-31T23:59:58Z"), utc_of("2027-01-01T00:00:01Z")]);
+        }
+    }
+
+    #[test]
+    fn the_year_comes_from_the_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect(name);
+        write(
+            "haproxy.log",
+            "Nov 30 01:59:35 lb01 haproxy[1]: Server be/w1 is DOWN.\n",
+        );
+        write("run.log", "2031-11-29T16:59:20Z [S1] curl finished\n");
+        let options = crate::evidence::run_folder::ReadOptions::default();
+        let e = crate::evidence::run_folder::read(folder.path(), &options).expect("folder");
+        assert_eq!(
+            e.haproxy_logs[0].lines[0].at.hi,
+            Some(utc_of("2031-11-30T01:59:35.999999999Z"))
+        );
+        let file = e
+            .files
+            .iter()
+            .find(|f| f.kind == SourceKind::HaproxyLog)
+            .expect("the log");
+        assert_eq!(file.clock, FileClock::OwnUnknownZone);
+    }
+
+    #[test]
+    fn lines_of_several_frontends() {
+        let cfg = "frontend a\n log-format \"A %ci:%cp %b/%s %ST %tsc\"\nfrontend b\n option httplog\nfrontend c\n log-format \"C %s %ST\"\nbackend be\n server w1 10.0.0.1:1\n";
+        let (config, _) = haproxy_config::parse(cfg, FileId(0));
+        let mut p = Parser::new(Some(&config), None);
+        let mut status = |message: &str| {
+            let line = p.line(format!("2026-11-29T16:59:35.000001Z {message}").as_bytes())?;
+            match line.what {
+                HaproxyEvent::Request(r) => r.status,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(status("A 10.0.0.9:1 be/w1 201 ----"), Some(201));
+        assert_eq!(status(REQUEST), Some(502));
+        assert_eq!(status("C w1 203"), Some(203));
+        assert_eq!(status("D w1 204"), None);
+        assert_eq!(status("A 10.0.0.9:1 be/w1 205 ----"), Some(205));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(line in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parser(Some("Europe/Berlin")).line(&line);
+            let _ = Parser::looks_like_access(&line);
+        }
+    }
+}
