@@ -147,9 +147,13 @@ fn decisive(document: &Document) -> Vec<Decisive> {
         add(&event.event, event.at, &event.source);
     }
     // The tool's own question, whatever the assertions are about.
-    let used: Vec<String> = found.iter().map(|d| d.event.clone()).collect();
+    let used = found.clone();
     for own in own_question(document) {
-        if !used.contains(&own.event) && own.at != Bracket::OPEN {
+        // The delete may already be there under its step's id.
+        let known = used
+            .iter()
+            .any(|d| d.event == own.event || (own.event == "delete" && d.at == own.at));
+        if !known && own.at != Bracket::OPEN {
             found.push(own);
         }
     }
@@ -256,9 +260,20 @@ fn request_lane(document: &Document, request: &RequestFinding) -> Lane {
             });
         }
     }
+    let cut = document
+        .events
+        .iter()
+        .filter(|r| r.event == "request_cut" && r.text("id").as_ref() == Some(&request.id));
+    let marks = cut.map(|record| Mark {
+        at: record.bracket(),
+        label: "cut".to_owned(),
+        tone: Tone::Bad,
+        note: format!("cut by the load balancer ({})", record.source.as_deref().unwrap_or("")),
+    });
     Lane {
         title: request.id.clone(),
         spans,
+        marks: marks.collect(),
         ..Lane::default()
     }
 }

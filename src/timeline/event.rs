@@ -235,14 +235,15 @@ impl<'e> Builder<'_, 'e> {
                     .to_owned();
                 self.add(What::Mark { name }, [s]);
             }
-            self.add(
-                What::Step {
-                    id: call.step.clone(),
-                    verb: call.verb.clone(),
-                    outcome: call.outcome,
-                },
-                [s],
-            );
+            let step = What::Step {
+                id: call.step.clone(),
+                verb: call.verb.clone(),
+                outcome: call.outcome,
+            };
+            if let Some(e) = self.add(step, [s]) {
+                e.details.push(("id", call.step.clone().into()));
+                e.details.push(("verb", call.verb.clone().into()));
+            }
         }
     }
 

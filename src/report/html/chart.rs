@@ -14,7 +14,7 @@ const ROW: f64 = 30.0;
 const BAR: f64 = 14.0;
 const TOP: f64 = 26.0;
 /// Width of a character of the small text, generous.
-const LETTER: f64 = 6.3;
+const LETTER: f64 = 6.8;
 
 /// The whole run.
 pub(super) fn whole(scene: &Scene) -> String {
@@ -24,15 +24,12 @@ pub(super) fn whole(scene: &Scene) -> String {
 
 /// The stretch in which the verdict's events lie, when they lie so close together that the whole run hides them.
 pub(super) fn decisive_seconds(scene: &Scene) -> Option<String> {
+    // What was done to the run is not what came of it: the delete and everything before it stay out.
     let late = scene
         .decisive
         .iter()
-        .filter(|d| d.event != "delete" && !d.event.starts_with("started("));
-    let moments: Vec<Instant> = late
-        .filter(|d| d.at.lo.is_some() && d.at.hi.is_some())
-        .flat_map(|d| [d.at.lo, d.at.hi])
-        .flatten()
-        .collect();
+        .filter(|d| d.at.lo.is_some_and(|lo| lo > scene.origin) && d.at.hi.is_some());
+    let moments: Vec<Instant> = late.flat_map(|d| [d.at.lo, d.at.hi]).flatten().collect();
     let (first, last) = (*moments.iter().min()?, *moments.iter().max()?);
     let whole = scene.window.1 - scene.window.0;
     let room = (last - first).half().half().max(Duration::from_millis(20));
@@ -416,7 +413,7 @@ fn gap_lane(gap: Gap) -> Lane {
         note,
     };
     Lane {
-        title: "active_zero to lb_down".to_owned(),
+        title: "active_zero..lb_down".to_owned(),
         spans: vec![span],
         ..Lane::default()
     }

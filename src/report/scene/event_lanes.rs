@@ -60,6 +60,9 @@ pub(super) fn of(document: &Document) -> Vec<Lane> {
         let Some(group) = Group::of(&record.event) else {
             continue;
         };
+        if record.event == "request_cut" && of_a_request(document, record) {
+            continue;
+        }
         let name = record.any_text(group.naming().1).unwrap_or_default();
         let (lane, changes) = rows.entry((group, name)).or_default();
         if group == Group::InFlight {
@@ -74,6 +77,8 @@ pub(super) fn of(document: &Document) -> Vec<Lane> {
             }));
         } else if let Some(change) = Change::of(record) {
             changes.push(change);
+        } else if let Some(step) = step(record) {
+            lane.spans.push(step);
         } else {
             lane.marks.push(mark(record));
         }
@@ -102,7 +107,7 @@ pub(super) fn of(document: &Document) -> Vec<Lane> {
         } else {
             word.to_owned()
         };
-        lane.spans = lasting(&changes);
+        lane.spans.extend(lasting(&changes));
         if group == Group::LoadBalancer && lane.spans.is_empty() {
             lane.spans = down_times(document, &name);
         }
@@ -111,6 +116,35 @@ pub(super) fn of(document: &Document) -> Vec<Lane> {
     finished
         .filter(|lane| !(lane.spans.is_empty() && lane.marks.is_empty() && lane.levels.is_empty()))
         .collect()
+}
+
+/// It is drawn with its request.
+fn of_a_request(document: &Document, record: &TimelineRecord) -> bool {
+    let id = record.text("id");
+    document
+        .report
+        .requests
+        .iter()
+        .any(|request| Some(&request.id) == id.as_ref())
+}
+
+/// A step lasts from its call to the answer: both are gtrun's own, so its ends are no brackets.
+fn step(record: &TimelineRecord) -> Option<Span> {
+    let (from, until) = (record.lo?, record.hi?);
+    let id = record.text("id").filter(|_| record.event == "step")?;
+    let verb = record.text("verb").unwrap_or_default();
+    let at = |t| Bracket {
+        lo: Some(t),
+        hi: Some(t),
+    };
+    let label = format!("{id} {verb}").trim_end().to_owned();
+    Some(Span {
+        from: at(from),
+        until: at(until),
+        label,
+        tone: Tone::Plain,
+        note: String::new(),
+    })
 }
 
 /// An event after which something is in another state: the FSM, a server on the load balancer.
