@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::exit::Exit;
 use super::output;
+use crate::evidence::Evidence;
 use crate::evidence::run_folder::{self, ReadOptions};
 use crate::language::plan::{LogSource, Plan};
 use crate::report::{self, terminal};
@@ -80,6 +81,28 @@ pub(super) fn judge_folder(
     max_skew: Duration,
     policy: Policy,
 ) -> Result<Judged, Failure> {
+    let judged = judge_only(dir, plan, max_skew, policy)?;
+    write(dir, &judged).map_err(|error| Failure::Write {
+        path: dir.to_owned(),
+        error,
+    })?;
+    report::write_all(dir)?;
+    Ok(judged)
+}
+
+/// Judges a folder and writes nothing.
+pub(super) fn judge_only(
+    dir: &Path,
+    plan: Option<Plan>,
+    max_skew: Duration,
+    policy: Policy,
+) -> Result<Judged, Failure> {
+    let (evidence, plan) = evidence_and_plan(dir, plan)?;
+    Ok(judge::judge(&evidence, plan.as_ref(), Some(max_skew), policy))
+}
+
+/// Reads a folder's evidence, and its plan unless another one is given.
+pub(super) fn evidence_and_plan(dir: &Path, plan: Option<Plan>) -> Result<(Evidence, Option<Plan>), Failure> {
     let plan = match plan {
         Some(plan) => Some(plan),
         None => read_plan(dir)?,
@@ -89,16 +112,10 @@ pub(super) fn judge_folder(
         path: dir.to_owned(),
         error,
     })?;
-    let judged = judge::judge(&evidence, plan.as_ref(), Some(max_skew), policy);
-    write(dir, &judged).map_err(|error| Failure::Write {
-        path: dir.to_owned(),
-        error,
-    })?;
-    report::write_all(dir)?;
-    Ok(judged)
+    Ok((evidence, plan))
 }
 
-fn read_plan(dir: &Path) -> Result<Option<Plan>, Failure> {
+pub(super) fn read_plan(dir: &Path) -> Result<Option<Plan>, Failure> {
     let path = dir.join("plan.json");
     let Ok(text) = fs::read_to_string(&path) else {
         return Ok(None);

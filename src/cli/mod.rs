@@ -16,6 +16,7 @@ mod collect;
 mod completions;
 mod diff;
 pub mod exit;
+mod judge;
 #[cfg(all(target_os = "linux", feature = "lab"))]
 mod lab;
 mod list;
@@ -44,6 +45,8 @@ enum Command {
     Run(run::Args),
     /// Read the evidence of a run folder, also one made by old scripts, and judge it.
     Collect(collect::Args),
+    /// Judge old evidence again, also by other assertions.
+    Judge(judge::Args),
     /// Print the report of a run, as text or in another format.
     Report(report::Args),
     /// List the runs, the newest first.
@@ -66,6 +69,7 @@ fn dispatch(command: Command) -> Exit {
     match command {
         Command::Run(args) => run::main(args),
         Command::Collect(args) => collect::main(args),
+        Command::Judge(args) => judge::main(args),
         Command::Report(args) => report::main(args),
         Command::List(args) => list::main(args),
         Command::Diff(args) => diff::main(args),

@@ -4,6 +4,7 @@ use std::{fs, io};
 use super::{Intervals, TimelineRecord};
 use crate::diagnostic::{SourceMap, Span};
 use crate::time::Instant;
+use crate::verdict::judge::Judged;
 use crate::verdict::{Finding, Report};
 
 /// What a report is made of: the result files of one run folder.
@@ -134,6 +135,26 @@ impl Document {
             files: evidence(folder),
             gaps,
         })
+    }
+
+    /// Of results that are not, or not yet, in the folder.
+    pub fn of(folder: &Path, judged: &Judged) -> Self {
+        let record = |line: &serde_json::Map<String, serde_json::Value>| {
+            serde_json::from_value(serde_json::Value::Object(line.clone())).ok()
+        };
+        let intervals = match serde_json::to_value(&judged.intervals) {
+            Ok(serde_json::Value::Object(file)) => Intervals::from_json(&file),
+            _ => Intervals::default(),
+        };
+        Self {
+            folder: folder.to_owned(),
+            report: judged.report.clone(),
+            scenario_text: None,
+            events: judged.timeline.iter().filter_map(record).collect(),
+            intervals,
+            files: evidence(folder),
+            gaps: Vec::new(),
+        }
     }
 
     /// Name of the scenario, else of the folder.

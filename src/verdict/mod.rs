@@ -11,6 +11,7 @@ pub mod fact;
 pub mod fate;
 pub mod judge;
 pub mod load;
+pub mod mutate;
 pub mod order;
 
 use serde::{Deserialize, Serialize};
