@@ -3,6 +3,7 @@
 
 mod haproxy;
 mod http;
+mod kubernetes;
 mod part;
 mod ssh;
 

@@ -12,6 +12,8 @@ pub(super) const SAMPLE: Duration = Duration::from_millis(300);
 /// A kept `T`. Opening may take longer than a sample: it goes on between samples.
 pub(super) struct Kept<T> {
     current: Option<T>,
+    /// The open one has been of use.
+    proved: bool,
     open: Box<dyn Fn() -> BoxFuture<'static, Result<T, String>> + Send>,
     opening: Option<AbortOnDropHandle<Result<T, String>>>,
     /// Why the last attempt failed, and when the next may begin.
@@ -27,6 +29,7 @@ impl<T: Send + 'static> Kept<T> {
     pub(super) fn new(current: T, open: impl Fn() -> BoxFuture<'static, Result<T, String>> + Send + 'static) -> Self {
         Self {
             current: Some(current),
+            proved: true,
             open: Box::new(open),
             opening: None,
             failed: None,
@@ -38,6 +41,7 @@ impl<T: Send + 'static> Kept<T> {
     pub(super) async fn get(&mut self, deadline: Instant) -> Result<&mut T, String> {
         if self.current.is_none() {
             self.current = Some(self.reopen(deadline).await?);
+            self.proved = false;
         }
         self.current.as_mut().ok_or_else(|| "not open".to_owned())
     }
@@ -57,7 +61,6 @@ impl<T: Send + 'static> Kept<T> {
         match tokio::time::timeout_at(deadline, &mut opening).await {
             Ok(Ok(Ok(opened))) => {
                 self.failed = None;
-                self.pause = Duration::ZERO;
                 Ok(opened)
             }
             Ok(Ok(Err(why))) => Err(self.fail(why)),
@@ -75,9 +78,18 @@ impl<T: Send + 'static> Kept<T> {
         why
     }
 
-    /// The open one is of no use any more.
-    pub(super) fn give_up(&mut self) {
+    /// The open one has been of use.
+    pub(super) fn proved(&mut self) {
+        self.proved = true;
+        self.pause = Duration::ZERO;
+    }
+
+    /// The open one is of no use any more. When it never was, the next one is not opened at once.
+    pub(super) fn give_up(&mut self, why: &str) {
         self.current = None;
+        if !self.proved {
+            self.fail(why.to_owned());
+        }
     }
 }
 
@@ -102,11 +114,29 @@ mod tests {
             .boxed()
         });
         assert_eq!(kept.get(deadline()).await, Ok(&mut 1));
-        kept.give_up();
+        kept.give_up("x");
         for _ in 0..2 {
             assert_eq!(kept.get(deadline()).await, Err("not connected".to_owned()));
         }
         assert_eq!(kept.get(deadline()).await, Ok(&mut 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_opens_and_is_of_no_use_is_no_better_than_none() {
+        let tries = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&tries);
+        let mut kept = Kept::new((), move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            async { Ok(()) }.boxed()
+        });
+        for _ in 0..100 {
+            if kept.get(deadline()).await.is_ok() {
+                kept.give_up("closed at once");
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let tries = tries.load(Ordering::Relaxed);
+        assert!((5..=12).contains(&tries), "{tries} in 10 s");
     }
 
     #[tokio::test(start_paused = true)]
@@ -117,7 +147,7 @@ mod tests {
             counted.fetch_add(1, Ordering::Relaxed);
             async { Err("refused".to_owned()) }.boxed()
         });
-        kept.give_up();
+        kept.give_up("x");
         for _ in 0..100 {
             assert_eq!(kept.get(deadline()).await, Err("refused".to_owned()));
             tokio::time::sleep(Duration::from_millis(100)).await;

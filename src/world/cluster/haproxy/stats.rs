@@ -119,13 +119,14 @@ impl Sampler for Statistics {
                             self.late = 0;
                             let received = reply.received;
                             let reply = csv(reply);
+                            self.kept.proved();
                             return Sample { sent, received, reply };
                         }
                         Err(none) => {
                             self.late += 1;
                             // A late answer is told from the next one by its number: the session can stay.
                             if !matches!(none, NoReply::Late) || self.late >= TOO_LATE {
-                                self.kept.give_up();
+                                self.kept.give_up(&none.reason());
                                 self.late = 0;
                             }
                             Err(none.reason())

@@ -212,8 +212,10 @@ impl Sampler for Gauges {
                 }
             }
             let received = self.clock.now();
-            if lost {
-                self.kept.give_up();
+            match &reply {
+                Err(why) if lost => self.kept.give_up(why),
+                Ok(_) => self.kept.proved(),
+                Err(_) => (),
             }
             Sample { sent, received, reply }
         }
