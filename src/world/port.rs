@@ -266,6 +266,19 @@ pub trait Cluster: Send + Sync {
     /// Opens a kept connection to the pod's Envoy admin (`GET /stats?filter=<filter>` in text form); every
     /// [`Sampler::sample`] is one request on it. When the connection is lost, a new one is tried at the next sample.
     fn envoy_stats<'a>(&'a self, pod: &'a PodIdentity, filter: &'a str) -> Pending<'a, Box<dyn Sampler>>;
+
+    /// Opens a kept connection to the pod's own health page, beside the load balancer; every [`Sampler::sample`] is one
+    /// GET on it. The reply is the HTTP status in digits, whatever it is; no answer is a failed sample.
+    ///
+    /// The default is a world that has no way there.
+    fn health_page<'a>(&'a self, pod: &'a PodIdentity) -> Pending<'a, Box<dyn Sampler>> {
+        let error = WorldError::new(
+            ErrorKind::Unsupported,
+            format!("ask the health page of {}", pod.name),
+            "this environment has no way to it beside the load balancer's own checks",
+        );
+        Box::pin(std::future::ready(Err(error)))
+    }
 }
 
 /// What the API said to a change.

@@ -25,6 +25,7 @@ pub(super) async fn run(ctx: &Context, verb: &RolloutRestart) -> End {
     if end.outcome != CallOutcome::Ok {
         return end;
     }
+    ctx.say("rollout restart");
     ctx.live.saw(sent, Seen::RolloutStarted);
     if verb.wait {
         finished(ctx, &old).await;
@@ -51,6 +52,7 @@ async fn finished(ctx: &Context, old: &BTreeSet<String>) {
         let new = status.observed && status.updated == wanted && status.available == wanted && status.total == wanted;
         let gone = pods.iter().all(|p| !old.contains(&p.identity.uid));
         if new && gone && load_balancer_agrees(ctx, &pods) {
+            ctx.say("rollout finished: new pods available, old ones gone, the load balancer agrees");
             ctx.live.saw(ctx.now(), Seen::RolloutFinished);
             return;
         }

@@ -98,7 +98,7 @@ impl Model {
             ip: Ipv4Addr::from(ip),
             clock: clock(name),
             packets: Vec::new(),
-            capturing: false,
+            captures: 0,
         };
         let mut hosts = vec![host("client", [10, 77, 0, 100]), host(&spec.names.lb, [10, 77, 0, 211])];
         for (index, node) in spec.nodes.iter().enumerate() {

@@ -36,8 +36,8 @@ pub(super) struct Host {
     pub(super) clock: HostClock,
     /// Packets seen while somebody captured.
     pub(super) packets: Vec<Packet>,
-    /// Somebody captures.
-    pub(super) capturing: bool,
+    /// Captures that are running.
+    pub(super) captures: u32,
 }
 
 /// One end of a connection.
@@ -246,7 +246,7 @@ impl Network {
     fn seen(&mut self, host: HostId, packet: Packet, behind: Option<Ipv4Addr>) {
         let own = self.hosts[host.0].ip;
         let h = &mut self.hosts[host.0];
-        if !h.capturing {
+        if h.captures == 0 {
             return;
         }
         let Some(pod) = behind.filter(|_| host.0 >= FIRST_WORKER) else {
@@ -297,7 +297,7 @@ mod tests {
                 since,
             },
             packets: Vec::new(),
-            capturing: true,
+            captures: 1,
         };
         let mut dice = Dice::new(3);
         let hosts = vec![host("client", 100), host("lb", 211), host("worker1", 11)];

@@ -379,6 +379,26 @@ impl Cluster for Sim {
         .boxed()
     }
 
+    fn health_page<'a>(&'a self, pod: &'a PodIdentity) -> Pending<'a, Box<dyn Sampler>> {
+        async move {
+            let pod = pod.clone();
+            let question = self.call((4_000, 15_000, 60_000), (1_000, 3_000, 9_000), move |m| {
+                let id = m
+                    .find_pod(&pod)
+                    .ok_or_else(|| missing_pod("ask the health page", &pod))?;
+                Ok::<_, WorldError>(Question::Health(id))
+            });
+            let question = question.await?;
+            let sampler = SimSampler {
+                sim: self.clone(),
+                question,
+                latency: (900, 2_400, 9_000),
+            };
+            Ok(Box::new(sampler) as Box<dyn Sampler>)
+        }
+        .boxed()
+    }
+
     fn envoy_stats<'a>(&'a self, pod: &'a PodIdentity, filter: &'a str) -> Pending<'a, Box<dyn Sampler>> {
         async move {
             let (pod, filter) = (pod.clone(), filter.to_owned());

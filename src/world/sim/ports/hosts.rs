@@ -11,7 +11,7 @@ use super::super::network::{CLIENT, FIRST_WORKER, HostId};
 use super::super::pod::{Pod, PodId, Role};
 use super::super::spec::Effect;
 use crate::evidence::clock_exchange::ClockExchange;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use crate::world::port::{Capture, CaptureEnd, CommandOutput, ErrorKind, HostInfo, Hosts, Pending, WorldError};
 
 /// Exchanges of a clock in one session.
@@ -148,10 +148,11 @@ impl Hosts for Sim {
             };
             let refused = self.call((2_000, 25_000, 80_000), (1_000, 5_000, 20_000), move |m| {
                 let refused = m.spec.observation.no_capture.contains(&m.net.hosts[id.0].name);
-                m.net.hosts[id.0].capturing = !refused;
-                refused
+                m.net.hosts[id.0].captures += u32::from(!refused);
+                (refused, m.now)
             });
-            if refused.await {
+            let (refused, since) = refused.await;
+            if refused {
                 let doing = format!("capture on {host}");
                 let error = WorldError::new(ErrorKind::Unsupported, doing, "sudo: a password is required");
                 return Err(error.with_help("allow `sudo -n tcpdump` there"));
@@ -159,6 +160,7 @@ impl Hosts for Sim {
             Ok(Box::new(SimCapture {
                 sim: self.clone(),
                 host: id,
+                since,
             }) as Box<dyn Capture>)
         }
         .boxed()
@@ -169,6 +171,8 @@ impl Hosts for Sim {
 struct SimCapture {
     sim: Sim,
     host: HostId,
+    /// Captures side by side see the same packets, each from its own start.
+    since: Instant,
 }
 
 impl Capture for SimCapture {
@@ -179,15 +183,18 @@ impl Capture for SimCapture {
 
     fn finish(self: Box<Self>) -> BoxFuture<'static, CaptureEnd> {
         async move {
-            let host = self.host;
+            let (host, since) = (self.host, self.since);
             let end = self
                 .sim
                 .call((2_000, 20_000, 60_000), (2_000, 20_000, 60_000), move |m| {
                     let now = m.now;
                     let h = &mut m.net.hosts[host.0];
-                    h.capturing = false;
-                    let mut packets = std::mem::take(&mut h.packets);
-                    packets.retain(|p| p.at <= now);
+                    h.captures -= 1;
+                    let mut packets = h.packets.clone();
+                    if h.captures == 0 {
+                        h.packets.clear();
+                    }
+                    packets.retain(|p| p.at >= since && p.at <= now);
                     packets.sort_by_key(|p| p.at);
                     let mut rest = capture::file_header();
                     for packet in &packets {

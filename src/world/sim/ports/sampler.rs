@@ -25,6 +25,8 @@ pub(super) enum Question {
         /// It has answered before: when it goes, the question in flight hangs.
         answered: bool,
     },
+    /// A pod for its health page.
+    Health(PodId),
     /// The load balancer for its statistics.
     ShowStat,
 }
@@ -102,6 +104,11 @@ impl SimSampler {
                 Course::Refused(wait)
             };
         }
+        if let Question::Health(pod) = &self.question
+            && !m.pods[pod.0].runs(Role::Hc)
+        {
+            return Course::Refused(m.dice.spread(500, 1_500, 6_000));
+        }
         // Now and then something on the way takes its time.
         let whole = if m.dice.chance(0.004) {
             m.dice.micros(10_000, 67_000)
@@ -117,6 +124,11 @@ impl SimSampler {
     fn read(&mut self, m: &mut Model) -> Option<String> {
         match &mut self.question {
             Question::ShowStat => Some(m.show_stat()),
+            Question::Health(pod) => {
+                let p = &m.pods[pod.0];
+                let status = if p.readiness_broken { 503 } else { p.fsm.health };
+                p.runs(Role::Hc).then(|| status.to_string())
+            }
             Question::Stats { pod, filter, answered } => {
                 if !m.pods[pod.0].runs(Role::Sidecar) {
                     *answered = false;
