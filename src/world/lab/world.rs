@@ -298,29 +298,26 @@ impl Default for RolloutWorld {
 const MAX_NODES: usize = 32;
 
 impl LabWorld {
-    /// Reads a world from JSON with dotted settings on top (`load_balancer.inter=1s`, `replicas=2`).
+    /// Reads a world: the defaults, then a JSON document merged over them, then dotted settings
+    /// (`load_balancer.inter=1s`, `replicas=2`). A `null` takes away what is there (`nodes.worker2=null`).
     ///
     /// # Errors
     /// A setting without `=`, an unknown word, or a value of the wrong kind.
-    pub fn with_settings(base: serde_json::Value, settings: &[String]) -> Result<Self, LabError> {
-        let mut root = match base {
-            serde_json::Value::Null => serde_json::json!({}),
-            other => other,
-        };
+    pub fn with_settings(document: serde_json::Value, settings: &[String]) -> Result<Self, LabError> {
+        let mut root = serde_json::to_value(Self::default()).map_err(|e| LabError::World(e.to_string()))?;
+        json_patch::merge(&mut root, &document);
         for setting in settings {
             let refuse = |why: String| LabError::World(format!("`--set {setting}`: {why}"));
             let (path, text) = setting
                 .split_once('=')
                 .ok_or_else(|| refuse("there is no `=`; write for example `--set load_balancer.inter=1s`".into()))?;
             let value = serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()));
-            let mut at = &mut root;
-            for key in path.split('.') {
-                let map = at
-                    .as_object_mut()
-                    .ok_or_else(|| refuse(format!("`{key}` stands below a plain value")))?;
-                at = map.entry(key).or_insert_with(|| serde_json::json!({}));
-            }
-            *at = value;
+            let keys: Vec<&str> = path.split('.').collect();
+            let patch = keys
+                .iter()
+                .rev()
+                .fold(value, |below, key| serde_json::json!({ *key: below }));
+            json_patch::merge(&mut root, &patch);
         }
         let world: Self = serde_json::from_value(root).map_err(|e| {
             let unit = if e.to_string().contains("integer") {
@@ -424,6 +421,9 @@ mod tests {
         assert_eq!(world.load_balancer.inter, Duration::from_millis(500));
         assert_eq!(world.pod.prestop["app"], Prestop::None);
         assert!(world.nodes["w"].cordoned);
+        assert_eq!(world.nodes.len(), 3);
+        let one = LabWorld::with_settings(serde_json::json!({}), &["nodes.worker2=null".to_owned()]).expect("valid");
+        assert_eq!(one.nodes.keys().collect::<Vec<_>>(), ["worker1"]);
     }
 
     #[test]
