@@ -11,6 +11,10 @@ use crate::time::{Bracket, Clock, ClockTies, Duration, Gap, Instant};
 
 /// Greatest rate difference of two clocks: 100 ppm, twice what quartz and NTP's slewing show.
 const DRIFT: f64 = 1e-4;
+/// Clocks of one run differ by less than this, a wrong zone aside, which is found apart.
+const PLAUSIBLE: Duration = Duration::from_secs(60);
+/// Messages of one run contradict each other by less than this, whatever a clock did.
+const IMPLAUSIBLE: Duration = Duration::from_secs(5);
 /// Assumed greatest difference of two clocks that nothing ties.
 pub const DEFAULT_MAX_SKEW: Duration = Duration::from_secs(1);
 
@@ -79,8 +83,9 @@ impl Clocks {
         }
         clocks.messages = found;
         clocks.ties.finish();
-        clocks.find_contradictions();
-        clocks.find_foreign(evidence, requests);
+        let home = clocks.home();
+        clocks.find_contradictions(&home);
+        clocks.find_foreign(evidence, requests, &home);
         clocks.find_far_off();
         clocks
     }
@@ -229,9 +234,19 @@ impl Clocks {
         }
     }
 
-    fn find_contradictions(&mut self) {
+    /// Contradicting ties take both sides out of all ordering. A contradiction that no clock could explain takes out
+    /// only the side that nothing sure ties to the others: it is another run's file.
+    fn find_contradictions(&mut self, home: &BTreeSet<Clock>) {
         let Some(middle) = self.middle() else { return };
         while let Some(c) = self.ties.contradiction(middle) {
+            let strangers: Vec<Clock> = c.clocks.iter().copied().filter(|k| !home.contains(k)).collect();
+            if c.size > IMPLAUSIBLE && !strangers.is_empty() && strangers.len() < c.clocks.len() {
+                for clock in strangers {
+                    self.trouble.insert(clock, Trouble::Foreign);
+                    self.ties.exclude(clock);
+                }
+                continue;
+            }
             for (i, clock) in c.clocks.iter().enumerate() {
                 let with = c.clocks[(i + 1) % c.clocks.len()];
                 let with = self.name(with).to_owned();
@@ -250,13 +265,13 @@ impl Clocks {
         times.get(times.len() / 2).copied()
     }
 
-    /// A file that shares no message with the largest set of files that do, and whose stamps do not cover the
-    /// requests' time as that set tells it, is of another run.
-    fn find_foreign(&mut self, evidence: &Evidence, requests: &Requests) {
-        let home = self.largest_component();
-        let Some(window) = self.request_window(evidence, requests, &home) else {
+    /// A file that nothing sure ties to the others is of this run when its clock is tied on both sides and plausible,
+    /// or when its stamps cover the requests' time as the others tell it. Otherwise it is of another run.
+    fn find_foreign(&mut self, evidence: &Evidence, requests: &Requests, home: &BTreeSet<Clock>) {
+        let Some(window) = self.request_window(evidence, requests, home) else {
             return;
         };
+        let anchor = home.iter().copied().find(|c| !self.ties.is_excluded(*c));
         for clock in self.all().collect::<Vec<_>>() {
             if home.contains(&clock) || self.trouble.contains_key(&clock) {
                 continue;
@@ -280,14 +295,45 @@ impl Clocks {
             let covers = spans
                 .iter()
                 .any(|s| reaches(window.lo, s.hi) && reaches(s.lo, window.hi));
-            if !covers {
+            let tied = anchor.zip(window.hi).is_some_and(|(anchor, t)| {
+                let o = self.ties.offset(clock, anchor, t);
+                o.tied && o.min.is_some_and(|d| d.abs() <= PLAUSIBLE) && o.max.is_some_and(|d| d.abs() <= PLAUSIBLE)
+            });
+            if !covers && !tied {
                 self.trouble.insert(clock, Trouble::Foreign);
                 self.ties.exclude(clock);
             }
         }
     }
 
-    /// Clocks tied to each other, the most of them.
+    /// Clocks that sure messages tie to each other, the most of them.
+    fn home(&self) -> BTreeSet<Clock> {
+        let mut near: BTreeMap<Clock, BTreeSet<Clock>> = BTreeMap::new();
+        for m in self.messages.iter().filter(|m| m.kind.is_sure()) {
+            near.entry(m.earlier.clock).or_default().insert(m.later.clock);
+            near.entry(m.later.clock).or_default().insert(m.earlier.clock);
+        }
+        let mut left: BTreeSet<Clock> = near.keys().copied().collect();
+        let mut largest = BTreeSet::new();
+        while let Some(first) = left.pop_first() {
+            let mut component = BTreeSet::from([first]);
+            let mut queue = vec![first];
+            while let Some(c) = queue.pop() {
+                for d in near.get(&c).into_iter().flatten() {
+                    if left.remove(d) {
+                        component.insert(*d);
+                        queue.push(*d);
+                    }
+                }
+            }
+            if component.len() > largest.len() {
+                largest = component;
+            }
+        }
+        largest
+    }
+
+    /// Clocks tied to each other by any message, the most of them.
     fn largest_component(&self) -> BTreeSet<Clock> {
         let mut left: BTreeSet<Clock> = self.all().filter(|c| !self.ties.is_excluded(*c)).collect();
         let mut largest = BTreeSet::new();

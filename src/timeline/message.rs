@@ -58,12 +58,36 @@ pub enum MessageKind {
     BusyGauge,
     /// A server's statistics change with a request or a state in HAProxy's log.
     Statistics,
-    /// The client and Envoy, without HAProxy's log between them.
-    ClientToEnvoy,
+    /// The client and the proxies, matched by a path that no other request has.
+    ClientByPath,
     /// What an order to the pod caused.
     Cause,
     /// A measured exchange.
     Exchange,
+}
+
+impl MessageKind {
+    /// Ports or the run's own record name both sides: the two files are of one run. The others rest on order and
+    /// shape, which another run's file may have too.
+    pub fn is_sure(self) -> bool {
+        match self {
+            Self::ClientToHaproxy
+            | Self::HaproxyToClient
+            | Self::HaproxyToEnvoy
+            | Self::EnvoyToHaproxy
+            | Self::Kill
+            | Self::Packet
+            | Self::Connection
+            | Self::Arrival
+            | Self::Exchange => true,
+            Self::ClientByPath
+            | Self::HealthCheck
+            | Self::HealthFlip
+            | Self::BusyGauge
+            | Self::Statistics
+            | Self::Cause => false,
+        }
+    }
 }
 
 /// One message: `earlier` came before `later`, or at most `slack` after it.
@@ -223,6 +247,7 @@ pub fn haproxy_end(written: Bracket, h: &crate::evidence::haproxy_log::HaproxyRe
 fn clients(evidence: &Evidence, requests: &Requests, clocks: &Clocks, c: &mut Collector) {
     for request in &requests.single {
         let (sent, over) = client_moments(evidence, request, clocks);
+        let (there, back) = kinds_of_client(evidence, request);
         let first = request.attempts.first();
         for attempt in &request.attempts {
             let h = attempt
@@ -235,13 +260,13 @@ fn clients(evidence: &Evidence, requests: &Requests, clocks: &Clocks, c: &mut Co
                     let accepted = clocks.sight(file, line.place.line, h.accepted);
                     let ended = clocks.sight(file, line.place.line, haproxy_end(line.at, h));
                     for s in &sent {
-                        c.before(MessageKind::ClientToHaproxy, Some(*s), accepted, SCHEDULING);
+                        c.before(there(s, attempt), Some(*s), accepted, SCHEDULING);
                     }
                     // A client that gave up was done long before HAProxy noticed; only a regular end, or a
                     // client that says that it waited, is sure to come after HAProxy's.
                     if h.termination.is_normal() || waited_for_the_end(evidence, request) {
                         for s in &over {
-                            c.before(MessageKind::HaproxyToClient, ended, Some(*s), LINE_AFTER_RESPONSE);
+                            c.before(back(s, attempt), ended, Some(*s), LINE_AFTER_RESPONSE);
                         }
                     }
                 }
@@ -255,7 +280,7 @@ fn clients(evidence: &Evidence, requests: &Requests, clocks: &Clocks, c: &mut Co
                     let file = evidence.envoy_logs[at.0].file;
                     for s in &sent {
                         c.before(
-                            MessageKind::ClientToEnvoy,
+                            MessageKind::ClientByPath,
                             Some(*s),
                             clocks.sight(file, e.place.line, e.started),
                             SCHEDULING,
@@ -264,7 +289,7 @@ fn clients(evidence: &Evidence, requests: &Requests, clocks: &Clocks, c: &mut Co
                     if e.flags.is_empty() && Some(attempt) == first {
                         for s in &over {
                             c.before(
-                                MessageKind::ClientToEnvoy,
+                                MessageKind::ClientByPath,
                                 clocks.sight(file, e.place.line, e.ended),
                                 Some(*s),
                                 SCHEDULING,
@@ -300,6 +325,43 @@ fn clients(evidence: &Evidence, requests: &Requests, clocks: &Clocks, c: &mut Co
             );
         }
     }
+}
+
+/// What ties a client's moment to HAProxy's line: its own port, or only the path. The run log speaks of the same
+/// client when its summary is that client's, to the microsecond.
+fn kinds_of_client<'a>(
+    evidence: &'a Evidence,
+    request: &'a super::request::Request,
+) -> (
+    impl Fn(&Sighting, &super::request::Attempt) -> MessageKind + 'a,
+    impl Fn(&Sighting, &super::request::Attempt) -> MessageKind + 'a,
+) {
+    let client = request.client.map(|i| &evidence.clients[i]);
+    let same_client = client.is_some_and(|c| {
+        evidence.run_log.iter().flat_map(|l| &l.entries).any(|e| {
+            matches!(&e.what, RunLogLine::Summary { id, total: Some(total), .. }
+                if *id == request.id && Some(*total) == c.total)
+        })
+    });
+    let sure = move |s: &Sighting, a: &super::request::Attempt| {
+        let own = client.is_some_and(|c| c.place.file == s.file);
+        a.client_haproxy_sure && (own || same_client)
+    };
+    let there = move |s: &Sighting, a: &super::request::Attempt| {
+        if sure(s, a) {
+            MessageKind::ClientToHaproxy
+        } else {
+            MessageKind::ClientByPath
+        }
+    };
+    let back = move |s: &Sighting, a: &super::request::Attempt| {
+        if sure(s, a) {
+            MessageKind::HaproxyToClient
+        } else {
+            MessageKind::ClientByPath
+        }
+    };
+    (there, back)
 }
 
 /// The client's own record says that it was answered, or that the other side ended it.

@@ -16,9 +16,12 @@ pub mod site;
 pub mod stop;
 pub mod zero;
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::evidence::Evidence;
+use crate::evidence::haproxy_log::{HaproxyEvent, HaproxyLine, HaproxyLog};
 use clocks::{Clocks, Sighting};
 use request::Requests;
 use server::Change;
@@ -119,12 +122,48 @@ impl<'e> Timeline<'e> {
     }
 }
 
-/// HAProxy's log with the finest stamps; of equals the one with the most lines.
+/// HAProxy's log: of copies the one that shares most connections with the client's and Envoy's records, then the one
+/// with the finest stamps, then the longest.
 fn primary_log(evidence: &Evidence) -> Option<usize> {
-    (0..evidence.haproxy_logs.len())
-        .filter(|i| !evidence.haproxy_logs[*i].lines.is_empty())
-        .min_by_key(|i| {
-            let log = &evidence.haproxy_logs[*i];
-            (log.resolution, std::cmp::Reverse(log.lines.len()), *i)
-        })
+    let clients: BTreeSet<u16> = evidence
+        .clients
+        .iter()
+        .filter_map(|c| c.local_port)
+        .chain(
+            evidence
+                .loads
+                .iter()
+                .flat_map(|l| &l.requests)
+                .filter_map(|r| r.local_port),
+        )
+        .collect();
+    let proxies: BTreeSet<(u16, &str)> = evidence
+        .envoy_logs
+        .iter()
+        .flat_map(|l| &l.requests)
+        .filter_map(|r| Some((r.downstream?.port(), r.path.as_deref()?)))
+        .collect();
+    let shared = |log: &HaproxyLog| {
+        let known = |l: &&HaproxyLine| match &l.what {
+            HaproxyEvent::Request(r) => {
+                let by_client = r.client.is_some_and(|c| clients.contains(&c.port()));
+                let by_proxy = r
+                    .backend_source
+                    .zip(r.path.as_deref())
+                    .is_some_and(|(s, p)| proxies.contains(&(s.port(), p)));
+                by_client || by_proxy
+            }
+            HaproxyEvent::ServerState(_)
+            | HaproxyEvent::HealthCheck(_)
+            | HaproxyEvent::ProxyStopped(_)
+            | HaproxyEvent::ProxyStarted(_)
+            | HaproxyEvent::NoServer(_) => false,
+        };
+        log.lines.iter().filter(known).count()
+    };
+    let logs = (0..evidence.haproxy_logs.len()).filter(|i| !evidence.haproxy_logs[*i].lines.is_empty());
+    logs.min_by_key(|i| {
+        let log = &evidence.haproxy_logs[*i];
+        (Reverse(shared(log)), log.resolution, Reverse(log.lines.len()), *i)
+    })
 }

@@ -415,7 +415,8 @@ fn claim_by_path(evidence: &Evidence, site: &Site, lines: &mut Lines<'_>, reques
         request.client_trouble = Some(format!(
             "HAProxy's log has requests for {path}, but none from the client's port: they are not of one run"
         ));
-    } else if several || !had_port {
+    }
+    if several || !had_port || request.client_trouble.is_some() {
         for h in hits {
             let attempt = lines.claim(h);
             request.attempts.push(attempt);
