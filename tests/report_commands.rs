@@ -39,7 +39,7 @@ fn a_report_is_printed_in_every_format() {
         out.lines()
             .last()
             .expect("a line")
-            .contains("; next: gtrun cleanup tests/report/failed-real")
+            .contains("; next: cat tests/report/failed-real/journal.jsonl")
     );
 }
 
@@ -75,6 +75,52 @@ fn runs_are_listed() {
     let (_, out, _) = gtrun(&["list", "--artifacts", "tests/report", "--format", "json", "-n", "2"]);
     let rows: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(rows.as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn the_documents_name_no_command_that_there_is_not() {
+    let (_, help, _) = gtrun(&["--help"]);
+    let listed = help
+        .split("Commands:")
+        .nth(1)
+        .expect("commands")
+        .lines()
+        .filter_map(|line| line.strip_prefix("  "));
+    let known: Vec<&str> = listed.filter_map(|line| line.split_whitespace().next()).collect();
+    let mut files = vec![std::path::PathBuf::from("README.md")];
+    for folder in ["docs", "docs/decisions"] {
+        files.extend(
+            std::fs::read_dir(folder)
+                .expect("a folder")
+                .flatten()
+                .map(|entry| entry.path()),
+        );
+    }
+    let mut seen = 0;
+    for file in files.iter().filter(|file| file.extension().is_some_and(|e| e == "md")) {
+        let text = std::fs::read_to_string(file).expect("a document");
+        // Fenced blocks line by line, and code spans outside of them.
+        let blocks = text.split("```").enumerate();
+        let code = blocks.flat_map(|(i, block)| match i % 2 {
+            1 => block.lines().collect::<Vec<_>>(),
+            _ => block.split('`').skip(1).step_by(2).collect(),
+        });
+        for word in code.filter_map(|line| line.strip_prefix("gtrun ")?.split_whitespace().next()) {
+            seen += 1;
+            // `gtrun scenarios/s2.yaml` is `gtrun run scenarios/s2.yaml`; capitals stand for anything.
+            let file_or_option =
+                word.starts_with("scenarios") || word.starts_with('-') || word.starts_with(char::is_uppercase);
+            assert!(
+                known.contains(&word) || file_or_option,
+                "{}: gtrun {word}",
+                file.display()
+            );
+        }
+    }
+    assert!(
+        seen > 10,
+        "only {seen} commands found: this test looks in the wrong place"
+    );
 }
 
 #[cfg(unix)]

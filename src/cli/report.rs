@@ -74,3 +74,37 @@ pub(super) fn main(args: Args) -> Exit {
     };
     output::print(&text)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::verdict::RunVerdict;
+
+    #[test]
+    fn the_next_command_is_one_that_there_is() {
+        let cli = super::super::Cli::command();
+        let known = |word: &str| cli.get_subcommands().any(|command| command.get_name() == word);
+        let mut document = Document::read("tests/report/passed-simulated".as_ref()).expect("a sample");
+        for exit in [1, 2, 3, 130] {
+            for simulated in [true, false] {
+                for verdict in [
+                    None,
+                    Some(RunVerdict::Pass),
+                    Some(RunVerdict::Fail),
+                    Some(RunVerdict::Inconclusive),
+                    Some(RunVerdict::Invalid),
+                ] {
+                    document.report.exit = exit;
+                    document.report.simulated = simulated;
+                    document.report.interrupted = exit == 130;
+                    document.report.verdict = verdict;
+                    let next = report::next_command(&document).expect("a command");
+                    let words: Vec<&str> = next.split_whitespace().collect();
+                    assert!(words[0] != "gtrun" || known(words[1]), "{next}");
+                }
+            }
+        }
+    }
+}

@@ -1,6 +1,6 @@
 use super::Document;
 use super::wording::{SIMULATED, SIMULATED_MEANS, run_word};
-use crate::verdict::{Report, RunVerdict};
+use crate::verdict::RunVerdict;
 
 /// The line that ends the report: SIMULATED where it is, the verdict, what happened, and for every exit other than 0
 /// the next command to try.
@@ -35,35 +35,26 @@ pub fn next_command(document: &Document) -> Option<String> {
     }
     let folder = shell_word(&document.folder.display().to_string());
     if report.cleanup.as_deref().is_some_and(|how| how.starts_with("failed")) {
-        return Some(format!("gtrun cleanup {folder}"));
+        let journal = shell_word(&document.folder.join("journal.jsonl").display().to_string());
+        return Some(format!(
+            "cat {journal}, and undo by hand what was changed and not undone"
+        ));
     }
     if report.interrupted {
         return Some(format!("gtrun collect {folder}"));
     }
+    let scenario = shell_word(&document.folder.join("scenario.yaml").display().to_string());
     Some(match report.verdict {
         // Passed and yet not 0: a simulated run where a real one was required.
         Some(RunVerdict::Pass) => {
             "the same command with --env lab, or with the name of a cluster's environment".to_owned()
         }
-        Some(RunVerdict::Fail) => format!("gtrun serve {folder}"),
-        Some(RunVerdict::Inconclusive) => match real_environment(report) {
-            Some(name) => format!("gtrun doctor --env {name}"),
-            None => format!("gtrun serve {folder}"),
-        },
-        Some(RunVerdict::Invalid | RunVerdict::Skipped) => match real_environment(report) {
-            Some(name) => format!("gtrun doctor --env {name}"),
-            None => format!(
-                "gtrun plan {}",
-                shell_word(&document.folder.join("scenario.yaml").display().to_string())
-            ),
-        },
+        Some(RunVerdict::Fail | RunVerdict::Inconclusive) => format!("gtrun serve {folder}"),
+        // Is it the scenario, or the place where it ran?
+        Some(RunVerdict::Invalid | RunVerdict::Skipped) if report.simulated => format!("gtrun validate {scenario}"),
+        Some(RunVerdict::Invalid | RunVerdict::Skipped) => format!("gtrun run {scenario} --env sim"),
         None => "gtrun collect DIR, with a folder that holds for example haproxy.log, envoy.log or curl.out".to_owned(),
     })
-}
-
-/// The environment's name, when it is one that a doctor can look at.
-fn real_environment(report: &Report) -> Option<&str> {
-    report.environment.as_deref().filter(|_| !report.simulated)
 }
 
 /// A path so that a POSIX shell reads it as one word.
