@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
+mod cleanup;
 mod collect;
 mod completions;
 mod diff;
@@ -23,6 +24,7 @@ mod list;
 mod output;
 mod report;
 mod run;
+mod selfcheck;
 mod serve;
 mod validate;
 
@@ -60,6 +62,10 @@ enum Command {
     Lab(lab::Args),
     /// Check scenario and environment files.
     Validate(validate::Args),
+    /// Random simulated worlds against the truth.
+    Selfcheck(selfcheck::Args),
+    /// Undo what a killed run left behind.
+    Cleanup(cleanup::Args),
     /// Print completions for a shell.
     Completions(completions::Args),
 }
@@ -77,6 +83,8 @@ fn dispatch(command: Command) -> Exit {
         #[cfg(all(target_os = "linux", feature = "lab"))]
         Command::Lab(args) => lab::main(args),
         Command::Validate(args) => validate::main(args),
+        Command::Selfcheck(args) => selfcheck::main(args),
+        Command::Cleanup(args) => cleanup::main(args),
         Command::Completions(args) => completions::main(args),
     }
 }

@@ -197,6 +197,19 @@ impl Journal {
     }
 }
 
+/// The line that says that an open change was undone afterwards.
+pub fn undone_record(at: Instant, change: &OpenChange) -> String {
+    let record = JournalRecord {
+        change: change.change,
+        at,
+        stage: Stage::Undone,
+        what: change.what.clone(),
+        undo: None,
+    };
+    // Every type of the record serializes.
+    serde_json::to_string(&record).unwrap_or_default()
+}
+
 /// Changes of a journal that were begun and are not undone, the last first. A cut last line is no error: it was being
 /// written when the run was killed, and nothing was changed yet.
 pub fn open_changes(journal: &str) -> Vec<OpenChange> {

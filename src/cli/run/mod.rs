@@ -18,7 +18,7 @@ use crate::run::{Order, execute};
 use crate::time::Duration;
 use crate::verdict::judge::Policy;
 
-mod place;
+pub(super) mod place;
 mod signals;
 mod suite;
 
