@@ -287,18 +287,20 @@ fn order(args: &Args, run: &PlannedRun, place: &Place, folder: &Path, signals: &
     });
     let plan: Plan = run.plan.clone();
     let recorder = Recorder::folder(folder, &plan.name, world.clock.now(), Some(progress));
-    let id = folder
-        .iter()
-        .rev()
-        .take(3)
-        .map(|part| part.to_string_lossy())
-        .collect::<Vec<_>>();
+    let id = match place {
+        // Nothing outside of the simulator meets it, and the same seed gives the same bytes.
+        Place::Sim(_) => format!("seed-{}", plan.environment.seed),
+        Place::Real(..) => {
+            let parts: Vec<_> = folder.iter().rev().take(3).map(|part| part.to_string_lossy()).collect();
+            parts.into_iter().rev().collect::<Vec<_>>().join("-")
+        }
+    };
     Order {
         plan: Arc::new(plan),
         world,
         recorder,
         interrupts: signals.interrupts(),
-        id: id.into_iter().rev().collect::<Vec<_>>().join("-"),
+        id,
         folder: folder.display().to_string(),
     }
 }
