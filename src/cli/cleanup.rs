@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::exit::Exit;
 use super::output;
 use super::run::place::Place;
-use crate::language::plan::Plan;
+use crate::language::plan::{EnvironmentKind, Plan};
 use crate::report::find_runs;
 use crate::run::cleanup::undo_one;
 use crate::run::journal::{self, OpenChange};
@@ -61,6 +61,10 @@ fn clean(folder: &Path) -> Result<usize, String> {
     }
     let plan = fs::read_to_string(folder.join("plan.json")).map_err(|e| format!("cannot read plan.json: {e}"))?;
     let plan: Plan = serde_json::from_str(&plan).map_err(|e| format!("cannot read plan.json: {e}"))?;
+    if plan.environment.kind == EnvironmentKind::Lab {
+        // A run's lab goes with its run, changes and all, also when that was killed.
+        return Ok(0);
+    }
     let place = Place::open(&plan.environment).map_err(|e| e.to_string())?;
     let world = place.world();
     let mut failed = Vec::new();

@@ -285,7 +285,8 @@ fn order(args: &Args, run: &PlannedRun, place: &Place, folder: &Path, signals: &
             output::print(text);
         }
     });
-    let plan: Plan = run.plan.clone();
+    let mut plan: Plan = run.plan.clone();
+    plan.environment = place.environment(&plan.environment);
     let recorder = Recorder::folder(folder, &plan.name, world.clock.now(), Some(progress));
     let id = match place {
         // Nothing outside of the simulator meets it, and the same seed gives the same bytes.

@@ -4,16 +4,32 @@ use std::future::Future;
 use std::io::{BufRead, IsTerminal, Write};
 
 use crate::language::plan::{Environment, EnvironmentKind, Plan};
-use crate::world::cluster;
+use crate::world::cluster::{Options, connect};
 use crate::world::port::{ErrorKind, World, WorldError};
 use crate::world::sim::{Sim, Stuck, world_of};
+#[cfg(all(target_os = "linux", feature = "lab"))]
+use crate::{
+    language::environment::default_world,
+    world::cluster::ssh::SshOptions,
+    world::lab::{Lab, LabError, LabName, LabOptions, LabWorld, Lifetime},
+};
 
 /// A world that is open.
 pub(crate) enum Place {
     /// The simulator.
     Sim(Sim),
-    /// A real one, and the runtime that its adapters need.
-    Real(tokio::runtime::Runtime, World),
+    /// A cluster, or a lab that looks like one.
+    Real(Box<Real>),
+}
+
+/// A world whose time is this machine's.
+pub(crate) struct Real {
+    runtime: tokio::runtime::Runtime,
+    world: World,
+    /// Where it is: a lab has its names and addresses only once it is up.
+    environment: Environment,
+    #[cfg(all(target_os = "linux", feature = "lab"))]
+    lab: Option<Lab>,
 }
 
 impl Place {
@@ -21,20 +37,8 @@ impl Place {
     pub(crate) fn open(environment: &Environment) -> Result<Self, WorldError> {
         match environment.kind {
             EnvironmentKind::Sim => Ok(Self::Sim(Sim::new(world_of(environment)?, environment.seed))),
-            EnvironmentKind::Cluster => {
-                let fault = |e: std::io::Error| WorldError::new(ErrorKind::Failed, "start a runtime", e.to_string());
-                let runtime = tokio::runtime::Builder::new_multi_thread()
-                    .enable_all()
-                    .build()
-                    .map_err(fault)?;
-                let world = runtime.block_on(cluster::connect(environment, &cluster::Options::default()))?;
-                Ok(Self::Real(runtime, world))
-            }
-            EnvironmentKind::Lab => {
-                let message = "scenarios are not carried out in the lab by this version";
-                let error = WorldError::new(ErrorKind::Unsupported, "open the lab", message);
-                Err(error.with_help("gtrun lab up makes one for use with kubectl and by hand"))
-            }
+            EnvironmentKind::Lab => Real::lab(environment),
+            EnvironmentKind::Cluster => Real::new(environment.clone(), &Options::default()),
         }
     }
 
@@ -42,7 +46,15 @@ impl Place {
     pub(crate) fn world(&self) -> World {
         match self {
             Self::Sim(sim) => sim.world(),
-            Self::Real(_, world) => world.clone(),
+            Self::Real(real) => real.world.clone(),
+        }
+    }
+
+    /// The plan's environment as it is in this place.
+    pub(crate) fn environment(&self, planned: &Environment) -> Environment {
+        match self {
+            Self::Sim(_) => planned.clone(),
+            Self::Real(real) => real.environment.clone(),
         }
     }
 
@@ -50,7 +62,65 @@ impl Place {
     pub(crate) fn block_on<F: Future>(&self, future: F) -> Result<F::Output, Stuck> {
         match self {
             Self::Sim(sim) => sim.block_on(future),
-            Self::Real(runtime, _) => Ok(runtime.block_on(future)),
+            Self::Real(real) => Ok(real.runtime.block_on(future)),
+        }
+    }
+}
+
+impl Real {
+    fn new(environment: Environment, options: &Options) -> Result<Place, WorldError> {
+        let failed = |e: std::io::Error| WorldError::new(ErrorKind::Failed, "start the runtime", e.to_string());
+        let runtime = tokio::runtime::Runtime::new().map_err(failed)?;
+        let world = runtime.block_on(connect(&environment, options))?;
+        Ok(Place::Real(Box::new(Self {
+            runtime,
+            world,
+            environment,
+            #[cfg(all(target_os = "linux", feature = "lab"))]
+            lab: None,
+        })))
+    }
+
+    /// Brings a lab up for this run; it goes with it, also when gtrun is killed.
+    #[cfg(all(target_os = "linux", feature = "lab"))]
+    fn lab(environment: &Environment) -> Result<Place, WorldError> {
+        let failed = |e: LabError| WorldError::new(ErrorKind::Unsupported, "bring the lab up", e.to_string());
+        let planned = environment.world.clone().unwrap_or_else(default_world);
+        let name = LabName::new(&format!("run-{}", std::process::id())).map_err(failed)?;
+        let wanted = LabOptions {
+            lifetime: Lifetime::Attached,
+            ..LabOptions::new(name, LabWorld::of_plan(&planned).map_err(failed)?)
+        };
+        let lab = Lab::up(&wanted).map_err(failed)?;
+        let facts = lab.facts();
+        let options = Options {
+            kubeconfig: Some(facts.kubeconfig.clone()),
+            ssh: SshOptions {
+                config_files: Some(vec![facts.ssh_config.clone()]),
+                ..SshOptions::default()
+            },
+        };
+        let mut place = Self::new(facts.environment(environment), &options)?;
+        if let Place::Real(real) = &mut place {
+            real.lab = Some(lab);
+        }
+        Ok(place)
+    }
+
+    #[cfg(not(all(target_os = "linux", feature = "lab")))]
+    fn lab(_: &Environment) -> Result<Place, WorldError> {
+        let message = "the lab needs Linux and a gtrun with the feature `lab`";
+        Err(WorldError::new(ErrorKind::Unsupported, "bring the lab up", message))
+    }
+}
+
+#[cfg(all(target_os = "linux", feature = "lab"))]
+impl Drop for Real {
+    fn drop(&mut self) {
+        if let Some(lab) = self.lab.take()
+            && let Err(error) = lab.down()
+        {
+            eprintln!("gtrun: the lab was not removed whole: {error}; next: gtrun lab status");
         }
     }
 }
