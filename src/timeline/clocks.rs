@@ -84,8 +84,9 @@ impl Clocks {
         clocks.messages = found;
         clocks.ties.finish();
         let home = clocks.home();
-        clocks.find_contradictions(&home);
-        clocks.find_foreign(evidence, requests, &home);
+        let window = clocks.request_window(evidence, requests, &home);
+        clocks.find_contradictions(evidence, &home, window);
+        clocks.find_foreign(evidence, &home, window);
         clocks.find_far_off();
         clocks
     }
@@ -236,10 +237,13 @@ impl Clocks {
 
     /// Contradicting ties take both sides out of all ordering. A contradiction that no clock could explain takes out
     /// only the side that nothing sure ties to the others: it is another run's file.
-    fn find_contradictions(&mut self, home: &BTreeSet<Clock>) {
+    fn find_contradictions(&mut self, evidence: &Evidence, home: &BTreeSet<Clock>, window: Option<Bracket>) {
         let Some(middle) = self.middle() else { return };
         while let Some(c) = self.ties.contradiction(middle) {
-            let strangers: Vec<Clock> = c.clocks.iter().copied().filter(|k| !home.contains(k)).collect();
+            let mut strangers: Vec<Clock> = c.clocks.iter().copied().filter(|k| !home.contains(k)).collect();
+            if strangers.len() == c.clocks.len() {
+                strangers.retain(|k| window.is_some_and(|w| self.covers(evidence, *k, w) == Some(false)));
+            }
             if c.size > IMPLAUSIBLE && !strangers.is_empty() && strangers.len() < c.clocks.len() {
                 for clock in strangers {
                     self.trouble.insert(clock, Trouble::Foreign);
@@ -267,43 +271,37 @@ impl Clocks {
 
     /// A file that nothing sure ties to the others is of this run when its clock is tied on both sides and plausible,
     /// or when its stamps cover the requests' time as the others tell it. Otherwise it is of another run.
-    fn find_foreign(&mut self, evidence: &Evidence, requests: &Requests, home: &BTreeSet<Clock>) {
-        let Some(window) = self.request_window(evidence, requests, home) else {
-            return;
-        };
+    fn find_foreign(&mut self, evidence: &Evidence, home: &BTreeSet<Clock>, window: Option<Bracket>) {
+        let Some(window) = window else { return };
         let anchor = home.iter().copied().find(|c| !self.ties.is_excluded(*c));
         for clock in self.all().collect::<Vec<_>>() {
             if home.contains(&clock) || self.trouble.contains_key(&clock) {
                 continue;
             }
-            let spans = evidence
-                .files
-                .iter()
-                .enumerate()
-                .filter(|(i, _)| self.of_file[*i] == Some(clock));
-            let spans: Vec<Bracket> = spans
-                .filter_map(|(i, _)| message::span(evidence, FileId(i as u32)))
-                .collect();
-            if spans.is_empty() {
-                continue;
-            }
-            // Open ends cannot be: a span is made of stamps.
-            let reaches = |a: Option<Instant>, b: Option<Instant>| match (a, b) {
-                (Some(a), Some(b)) => a <= b + self.max_skew(),
-                _ => true,
-            };
-            let covers = spans
-                .iter()
-                .any(|s| reaches(window.lo, s.hi) && reaches(s.lo, window.hi));
             let tied = anchor.zip(window.hi).is_some_and(|(anchor, t)| {
                 let o = self.ties.offset(clock, anchor, t);
                 o.tied && o.min.is_some_and(|d| d.abs() <= PLAUSIBLE) && o.max.is_some_and(|d| d.abs() <= PLAUSIBLE)
             });
-            if !covers && !tied {
+            if self.covers(evidence, clock, window) == Some(false) && !tied {
                 self.trouble.insert(clock, Trouble::Foreign);
                 self.ties.exclude(clock);
             }
         }
+    }
+
+    /// The stamps of a clock's files reach into the window, give or take the assumed skew; `None` without stamps.
+    fn covers(&self, evidence: &Evidence, clock: Clock, window: Bracket) -> Option<bool> {
+        let files = (0..evidence.files.len()).filter(|i| self.of_file[*i] == Some(clock));
+        let spans: Vec<Bracket> = files
+            .filter_map(|i| message::span(evidence, FileId(i as u32)))
+            .collect();
+        // Open ends cannot be: a span is made of stamps.
+        let reaches = |a: Option<Instant>, b: Option<Instant>| match (a, b) {
+            (Some(a), Some(b)) => a <= b + self.max_skew(),
+            _ => true,
+        };
+        let covers = |s: &Bracket| reaches(window.lo, s.hi) && reaches(s.lo, window.hi);
+        (!spans.is_empty()).then(|| spans.iter().any(covers))
     }
 
     /// Clocks that sure messages tie to each other, the most of them.

@@ -77,10 +77,11 @@ impl MessageKind {
             | Self::EnvoyToHaproxy
             | Self::Kill
             | Self::Packet
-            | Self::Connection
             | Self::Arrival
             | Self::Exchange => true,
-            Self::ClientByPath
+            // A port alone recurs between runs.
+            Self::Connection
+            | Self::ClientByPath
             | Self::HealthCheck
             | Self::HealthFlip
             | Self::BusyGauge

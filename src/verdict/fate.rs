@@ -267,7 +267,7 @@ fn judge(timeline: &Timeline<'_>, request: &Request, client: &ClientView, views:
             format!("it was on {elsewhere}, and not in flight on a server that was told to stop"),
         );
     }
-    without_lines(timeline, request, client, unknown)
+    without_lines(timeline, request, client, views.is_empty(), unknown)
 }
 
 /// The attempt was on the target when it was told to stop.
@@ -552,13 +552,19 @@ fn pod_ended(timeline: &Timeline<'_>, target: &Target, at: &[Sighting]) -> Shown
 }
 
 /// No line of HAProxy or Envoy is of this request, or its time is not known: the client and the statistics alone.
-fn without_lines(timeline: &Timeline<'_>, request: &Request, client: &ClientView, unknown: bool) -> Judgement {
+fn without_lines(
+    timeline: &Timeline<'_>,
+    request: &Request,
+    client: &ClientView,
+    no_lines: bool,
+    unknown: bool,
+) -> Judgement {
     let missing = if unknown {
         "it is not shown whether it was in flight on the target when it was told to stop"
     } else {
         "no source shows on which server it was"
     };
-    if timeline.targets.iter().all(|t| fact::idle_at_stop(timeline, t)) {
+    if no_lines && timeline.targets.iter().all(|t| fact::idle_at_stop(timeline, t)) {
         let why = "no session was open on a server that was told to stop, in the samples around that moment";
         return Judgement::is(Fate::NotInFlight, why);
     }
