@@ -83,11 +83,15 @@ impl Clocks {
         }
         clocks.messages = found;
         clocks.ties.finish();
-        let home = clocks.home();
+        let told: BTreeSet<Clock> = message::request_sightings(evidence, requests, &clocks)
+            .iter()
+            .map(|s| s.clock)
+            .collect();
+        let home = clocks.home(&told);
         let window = clocks.request_window(evidence, requests, &home);
         clocks.find_contradictions(evidence, &home, window);
         clocks.find_foreign(evidence, &home, window);
-        clocks.find_far_off();
+        clocks.find_far_off(&home);
         clocks
     }
 
@@ -304,8 +308,9 @@ impl Clocks {
         (!spans.is_empty()).then(|| spans.iter().any(covers))
     }
 
-    /// Clocks that sure messages tie to each other, the most of them.
-    fn home(&self) -> BTreeSet<Clock> {
+    /// Clocks that sure messages tie to each other and of which some tell of requests (`told`), the most of them; without
+    /// sure messages one clock that tells of requests.
+    fn home(&self, told: &BTreeSet<Clock>) -> BTreeSet<Clock> {
         let mut near: BTreeMap<Clock, BTreeSet<Clock>> = BTreeMap::new();
         for m in self.messages.iter().filter(|m| m.kind.is_sure()) {
             near.entry(m.earlier.clock).or_default().insert(m.later.clock);
@@ -324,9 +329,12 @@ impl Clocks {
                     }
                 }
             }
-            if component.len() > largest.len() {
+            if component.len() > largest.len() && !component.is_disjoint(told) {
                 largest = component;
             }
+        }
+        if largest.is_empty() {
+            largest.extend(told.first().copied());
         }
         largest
     }
@@ -369,9 +377,9 @@ impl Clocks {
     }
 
     /// Clocks whose messages put them further off than what is assumed of untied clocks.
-    fn find_far_off(&mut self) {
+    fn find_far_off(&mut self, sure: &BTreeSet<Clock>) {
         let home = self.largest_component();
-        let Some(reference) = self.reference_among(&home) else {
+        let Some(reference) = self.reference_among(if sure.is_empty() { &home } else { sure }) else {
             return;
         };
         for clock in home {
@@ -387,7 +395,11 @@ impl Clocks {
             let (Some(min), Some(max)) = (o.min, o.max) else {
                 continue;
             };
-            if (min > self.max_skew() || max < -self.max_skew()) && !self.trouble.contains_key(&clock) {
+            let beyond = |d: Duration| min > d || max < -d;
+            if beyond(PLAUSIBLE) && !sure.contains(&clock) && !self.trouble.contains_key(&clock) {
+                self.trouble.insert(clock, Trouble::Foreign);
+                self.ties.exclude(clock);
+            } else if beyond(self.max_skew()) && !self.trouble.contains_key(&clock) {
                 let with = self.name(reference).to_owned();
                 self.trouble.insert(
                     clock,

@@ -498,14 +498,15 @@ fn pod_ended(timeline: &Timeline<'_>, target: &Target, at: &[Sighting]) -> Shown
             if ends.clone().any(|l| near(clocks.sight(envoy.file, l.place.line, l.at))) {
                 return Shown::Yes;
             }
-            // It served a check well after: it was alive.
+            // It served a check well after: it was alive. Only a log that has the attempt itself can say so.
+            let has_it = at.iter().any(|e| e.file == envoy.file);
             let later = envoy.requests.iter().any(|r| {
                 clocks.sight(envoy.file, r.place.line, r.started).is_some_and(|s| {
                     at.iter()
                         .any(|e| clocks.gap(e, &s).min.is_some_and(|m| m > Duration::from_millis(1500)))
                 })
             });
-            if later {
+            if later && has_it {
                 return Shown::No;
             }
         }
