@@ -180,10 +180,17 @@ async fn every_change_is_one_call_with_its_preconditions() {
         assert_eq!(asked.body, json!({ "spec": { "unschedulable": value } }));
     }
 
-    let asked = sent(async |c| {
-        c.set_deletion_cost(&pod(), Some(-100)).await.expect("cost");
+    let api = StandIn::start(|asked| match asked.method.as_str() {
+        "PATCH" => json(200, &the_pod()),
+        _ => standard(asked),
     })
     .await;
+    api.connect()
+        .await
+        .set_deletion_cost(&pod(), Some(-100))
+        .await
+        .expect("cost");
+    let asked = api.asked().remove(1);
     let cost = json!({ "controller.kubernetes.io/pod-deletion-cost": "-100" });
     assert_eq!(asked.body, json!({ "metadata": { "uid": UID, "annotations": cost } }));
 }

@@ -4,6 +4,8 @@
 mod haproxy;
 mod http;
 mod kubernetes;
+#[cfg(target_os = "linux")]
+mod lab;
 mod part;
 mod ssh;
 

@@ -122,7 +122,7 @@ async fn a_follow_stands_before_an_empty_log_has_a_line() {
     };
     let server = StandIn::start(api(script)).await;
     let log = follow(&server).await;
-    sender.send(data(&at(1, "first"))).ok().expect("open");
+    sender.send(data(&at(1, "first"))).expect("open");
     drop(sender);
     assert_eq!(all(log).await, ["first", "END ContainerEnded"]);
 }
@@ -139,7 +139,7 @@ async fn a_broken_follow_goes_on_without_doubling_or_losing_a_line() {
     };
     let server = StandIn::start(api(script)).await;
     let log = follow(&server).await;
-    broken.send(Piece::Break).ok().expect("open");
+    broken.send(Piece::Break).expect("open");
     // Three lines have one stamp: two were read, the third is new.
     assert_eq!(all(log).await, ["a", "b", "c", "d", "END ContainerEnded"]);
 }
@@ -156,7 +156,7 @@ async fn a_rotation_during_a_break_is_a_gap() {
     };
     let server = StandIn::start(api(script)).await;
     let log = follow(&server).await;
-    broken.send(Piece::Break).ok().expect("open");
+    broken.send(Piece::Break).expect("open");
     let items = all(log).await;
     assert_eq!((items[0].as_str(), items[2].as_str()), ("a", "z"), "{items:?}");
     assert!(
@@ -175,7 +175,7 @@ async fn a_pod_that_goes_before_its_log_was_read_is_told_from_a_container_that_e
     };
     let server = StandIn::start(api(script)).await;
     let log = follow(&server).await;
-    broken.send(Piece::Break).ok().expect("open");
+    broken.send(Piece::Break).expect("open");
     assert_eq!(all(log).await, ["a", "END PodGone"]);
 }
 
@@ -229,7 +229,7 @@ async fn a_clean_end_while_the_container_lives_is_no_end() {
     let server = StandIn::start(api(script)).await;
     let log = follow(&server).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    last.send(data(&at(4, "b"))).ok().expect("open");
+    last.send(data(&at(4, "b"))).expect("open");
     drop(last);
     assert_eq!(all(log).await, ["a", "whole line", "b", "END ContainerEnded"]);
 }
@@ -304,7 +304,7 @@ async fn a_log_that_cannot_be_taken_up_again_waits_for_the_server() {
     };
     let server = StandIn::start(api(script)).await;
     let log = follow(&server).await;
-    broken.send(Piece::Break).ok().expect("open");
+    broken.send(Piece::Break).expect("open");
     assert_eq!(all(log).await, ["a", "b", "END ContainerEnded"]);
 }
 

@@ -46,6 +46,7 @@ pub(crate) enum Reaction {
 }
 
 /// A bit of a stream.
+#[derive(Debug)]
 pub(crate) enum Piece {
     Data(String),
     Break,
@@ -90,7 +91,7 @@ pub(crate) fn text(status: u16, body: &str) -> Reaction {
 pub(crate) fn stream(pieces: Vec<Piece>) -> (Reaction, mpsc::UnboundedSender<Piece>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     for piece in pieces {
-        sender.send(piece).ok().expect("open");
+        sender.send(piece).expect("open");
     }
     (Reaction::Stream(receiver), sender)
 }

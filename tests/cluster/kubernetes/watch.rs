@@ -127,7 +127,7 @@ async fn a_watch_that_ends_is_a_gap_and_goes_on_where_it_was() {
     assert!(gap(&mut watch).await.contains("ended the watch"));
     contact(&mut watch).await;
     assert_eq!(change(&mut watch).await, ("MODIFIED".to_owned(), "b".to_owned()));
-    broken.send(Piece::Break).ok().expect("open");
+    broken.send(Piece::Break).expect("open");
     assert!(gap(&mut watch).await.contains("broke"));
     contact(&mut watch).await;
     assert_eq!(change(&mut watch).await, ("DELETED".to_owned(), "c".to_owned()));
@@ -159,6 +159,21 @@ async fn too_old_a_version_is_a_gap_and_a_new_list() {
     contact(&mut watch).await;
     assert_eq!(change(&mut watch).await, own("ADDED"));
     assert!(gap(&mut watch).await.contains("too old resource version"));
+    contact(&mut watch).await;
+    assert_eq!(change(&mut watch).await, own("ADDED"));
+}
+
+#[tokio::test]
+async fn a_version_refused_when_the_watch_is_taken_up_is_a_new_list() {
+    let (first, end) = held(Vec::new());
+    let (last, _open) = held(Vec::new());
+    let expired = Reaction::Recorded(include_str!("../recorded/list-410-expired.txt"));
+    let server = StandIn::start(api(vec![first, expired, last])).await;
+    let mut watch = server.connect().await.watch(Watched::Pods).await.expect("watch");
+    contact(&mut watch).await;
+    assert_eq!(change(&mut watch).await, own("ADDED"));
+    drop(end);
+    gap(&mut watch).await;
     contact(&mut watch).await;
     assert_eq!(change(&mut watch).await, own("ADDED"));
 }

@@ -47,7 +47,8 @@ impl Kubernetes {
     pub(super) async fn set_cost(&self, pod: &PodIdentity, cost: Option<i32>) -> Result<ApiAnswer, WorldError> {
         let doing = format!("set the deletion cost of pod {}", pod.name);
         let cost = cost.map(|cost| cost.to_string());
-        // The uid in a patch is a precondition: another pod of this name gives a conflict.
+        // A patch knows no precondition. The uid in it cannot be changed: another pod of this name would be refused.
+        self.confirm(&doing, pod).await?;
         let patch = json!({ "metadata": { "uid": pod.uid, "annotations": { DELETION_COST: cost } } });
         self.patch(&doing, self.pod_path(&pod.name), MERGE_PATCH, &patch).await
     }

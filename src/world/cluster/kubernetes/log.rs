@@ -107,7 +107,7 @@ impl Skip {
     }
 
     /// Whether this line is new; and whether lines are missing before it.
-    fn new(&mut self, at: Instant) -> (bool, bool) {
+    fn judge(&mut self, at: Instant) -> (bool, bool) {
         let Some(until) = self.until else { return (true, false) };
         if at < until {
             return (false, false);
@@ -318,7 +318,7 @@ impl Follower {
         if self.seen.last.is_none() && self.since.is_some_and(|since| at < since) {
             return false;
         }
-        let (new, missing) = skip.new(at);
+        let (new, missing) = skip.judge(at);
         if !new {
             return false;
         }
