@@ -1,15 +1,24 @@
 //! "Did you mean": the known name that is nearest to what was written.
 
-/// The nearest known name, when one is near enough to have been meant.
+/// The nearest known name, when one is near enough to have been meant: few letters differ, or it begins with what was written.
 pub(crate) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = written.to_lowercase();
-    known
-        .into_iter()
-        .filter(|name| !name.is_empty())
-        .map(|name| (distance(&lower, &name.to_lowercase()), name))
-        .filter(|(distance, name)| *distance <= 1 + name.chars().count().min(lower.chars().count()) / 4)
-        .min_by_key(|(distance, name)| (*distance, name.len(), *name))
-        .map(|(_, name)| name)
+    let length = lower.chars().count();
+    let near = |name: &&'a str| {
+        let other = name.to_lowercase();
+        let distance = distance(&lower, &other);
+        let limit = (length.min(other.chars().count()) + 1) / 3;
+        let begins = length >= 3 && other.starts_with(&lower);
+        if distance <= limit.min(4) {
+            Some((distance, name.len(), *name))
+        } else if begins {
+            // Behind every name that differs by a few letters.
+            Some((100, name.len(), *name))
+        } else {
+            None
+        }
+    };
+    known.into_iter().filter(|name| !name.is_empty()).filter_map(|name| near(&name)).min().map(|(_, _, name)| name)
 }
 
 /// `did you mean `x`?`, or the list of what is known when nothing is near.
@@ -55,6 +64,8 @@ mod tests {
         assert_eq!(nearest("actve_zero", ["active_zero", "active"]), Some("active_zero"));
         assert_eq!(nearest("Steps", ["steps"]), Some("steps"));
         assert_eq!(nearest("xyzzy", ["wait", "steps"]), None);
+        assert_eq!(nearest("assert", ["assertions", "steps"]), Some("assertions"));
+        assert_eq!(nearest("activ", ["active_zero", "active"]), Some("active"));
         assert_eq!(did_you_mean("q", ["a", "b"]).as_deref(), Some("known are a, b"));
     }
 }

@@ -137,3 +137,6 @@ impl<'de> Deserialize<'de> for Expression {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

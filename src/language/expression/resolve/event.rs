@@ -217,23 +217,19 @@ impl Resolver<'_> {
         if text == "any" {
             return Some(Side::Any);
         }
-        let Some(fsm) = &self.scope.fsm else {
-            let own = self.scope.believed.states.get(text).map_or(text, String::as_str);
-            return Some(Side::State(own.to_owned()));
+        let own = match &self.scope.fsm {
+            Some(fsm) if fsm.knows(text) => Some(fsm.canonical(text)),
+            Some(_) => None,
+            None => Some(self.scope.believed.states.get(text).map_or(text, String::as_str)),
         };
-        if fsm.knows(text) {
-            let own = fsm.canonical(text).to_owned();
+        if let Some(own) = own.map(str::to_owned) {
             if own != text {
                 self.used.states.insert(text.to_owned(), own.clone());
             }
             return Some(Side::State(own));
         }
-        let known: Vec<&str> = fsm
-            .states
-            .iter()
-            .chain(fsm.aliases.keys())
-            .map(String::as_str)
-            .collect();
+        let fsm = self.scope.fsm.iter();
+        let known: Vec<&str> = fsm.flat_map(|fsm| fsm.states.iter().chain(fsm.aliases.keys())).map(String::as_str).collect();
         let finding = Finding::new(
             Code::UnknownInExpression,
             expr.at,
