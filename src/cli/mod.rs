@@ -25,6 +25,7 @@ mod output;
 mod report;
 mod run;
 mod selfcheck;
+mod schema;
 mod serve;
 mod validate;
 
@@ -66,6 +67,8 @@ enum Command {
     Selfcheck(selfcheck::Args),
     /// Undo what a killed run left behind.
     Cleanup(cleanup::Args),
+    /// Print the JSON Schema of a kind of file, for editors and other tools.
+    Schema(schema::Args),
     /// Print completions for a shell.
     Completions(completions::Args),
 }
@@ -85,6 +88,7 @@ fn dispatch(command: Command) -> Exit {
         Command::Validate(args) => validate::main(args),
         Command::Selfcheck(args) => selfcheck::main(args),
         Command::Cleanup(args) => cleanup::main(args),
+        Command::Schema(args) => schema::main(args),
         Command::Completions(args) => completions::main(args),
     }
 }

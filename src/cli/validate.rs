@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use crate::cli::exit::Exit;
+use crate::cli::output;
 use crate::diagnostic::{Diagnostic, Severity, Style, render_human};
 use crate::language::{Disk, LoadOptions, validate};
 
@@ -22,7 +23,6 @@ pub(super) struct Args {
 pub(super) fn main(args: Args) -> Exit {
     let options = LoadOptions {
         environment: args.environment,
-        gtrun_env: None,
         ..LoadOptions::default()
     };
     let mut files = Vec::new();
@@ -33,25 +33,67 @@ pub(super) fn main(args: Args) -> Exit {
             files.push(path.clone())
         }
     }
-    let (mut errors, mut warnings) = (0, 0);
+    let mut total = Total::default();
     for file in &files {
         let (_, found) = validate(file, &options, &Disk);
-        errors += count(&found.diagnostics, Severity::Error);
-        warnings += count(&found.diagnostics, Severity::Warning);
+        total.add(&found.diagnostics);
         eprint!("{}", render_human(&found.diagnostics, &found.sources, style()));
     }
-    eprintln!("{errors} errors, {warnings} warnings in {} files", files.len());
-    if errors > 0 { Exit::InvalidFile } else { Exit::Success }
+    let files = plural(files.len(), "file");
+    if total.errors > 0 {
+        let code = total
+            .first
+            .map_or(String::new(), |code| format!("; next: gtrun explain {code}"));
+        eprintln!("gtrun: {} in {files}{code}", total.words());
+        return Exit::InvalidFile;
+    }
+    if total.warnings > 0 {
+        eprintln!("gtrun: {} in {files}", total.words());
+        return Exit::Success;
+    }
+    output::print(&format!("{files} right\n"))
 }
 
-fn count(diagnostics: &[Diagnostic], severity: Severity) -> usize {
-    diagnostics.iter().filter(|d| d.severity == severity).count()
+/// What was found in all files.
+#[derive(Default)]
+struct Total {
+    errors: usize,
+    warnings: usize,
+    first: Option<crate::diagnostic::Code>,
 }
 
+impl Total {
+    fn add(&mut self, diagnostics: &[Diagnostic]) {
+        let count = |severity| diagnostics.iter().filter(|d| d.severity == severity).count();
+        self.errors += count(Severity::Error);
+        self.warnings += count(Severity::Warning);
+        self.first = self.first.or_else(|| {
+            diagnostics
+                .iter()
+                .find(|d| d.severity == Severity::Error)
+                .map(|d| d.code)
+        });
+    }
+
+    fn words(&self) -> String {
+        match (self.errors, self.warnings) {
+            (0, warnings) => plural(warnings, "warning"),
+            (errors, 0) => plural(errors, "error"),
+            (errors, warnings) => format!("{} and {}", plural(errors, "error"), plural(warnings, "warning")),
+        }
+    }
+}
+
+fn plural(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+/// What standard error can show.
 fn style() -> Style {
     let terminal = std::io::stderr().is_terminal();
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     Style {
-        color: terminal && std::env::var_os("NO_COLOR").is_none(),
+        color: terminal && !no_color,
         unicode: terminal,
         width: 100,
     }

@@ -13,6 +13,9 @@ pub trait Files {
     /// True when something of this name exists: a file, a folder.
     fn exists(&self, path: &Path) -> bool;
 
+    /// The names in a folder, sorted; none when it cannot be read.
+    fn list(&self, folder: &Path) -> Vec<String>;
+
     /// The path without links and `..`.
     ///
     /// # Errors
@@ -46,6 +49,15 @@ impl Files for Disk {
         path.exists()
     }
 
+    fn list(&self, folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
         path.canonicalize()
     }
@@ -66,7 +78,7 @@ impl Memory {
 }
 
 /// The path without `.` and with `..` taken back.
-fn lexical(path: &Path) -> PathBuf {
+pub(crate) fn lexical(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {
@@ -91,6 +103,20 @@ impl Files for Memory {
     fn exists(&self, path: &Path) -> bool {
         let path = lexical(path);
         self.0.iter().any(|(name, _)| lexical(name).starts_with(&path))
+    }
+
+    fn list(&self, folder: &Path) -> Vec<String> {
+        let folder = lexical(folder);
+        let inside = self
+            .0
+            .iter()
+            .filter_map(|(name, _)| lexical(name).strip_prefix(&folder).ok().map(Path::to_path_buf));
+        let mut names: Vec<String> = inside
+            .filter_map(|path| Some(path.iter().next()?.to_string_lossy().into_owned()))
+            .collect();
+        names.sort();
+        names.dedup();
+        names
     }
 
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {

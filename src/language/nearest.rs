@@ -10,15 +10,20 @@ pub(crate) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str
         let limit = (length.min(other.chars().count()) + 1) / 3;
         let begins = length >= 3 && other.starts_with(&lower);
         if distance <= limit.min(4) {
-            Some((distance, name.len(), *name))
+            Some((distance, !other.starts_with(&lower), name.len(), *name))
         } else if begins {
             // Behind every name that differs by a few letters.
-            Some((100, name.len(), *name))
+            Some((100, false, name.len(), *name))
         } else {
             None
         }
     };
-    known.into_iter().filter(|name| !name.is_empty()).filter_map(|name| near(&name)).min().map(|(_, _, name)| name)
+    known
+        .into_iter()
+        .filter(|name| !name.is_empty())
+        .filter_map(|name| near(&name))
+        .min()
+        .map(|(_, _, _, name)| name)
 }
 
 /// `did you mean `x`?`, or the list of what is known when nothing is near.

@@ -47,3 +47,11 @@ fn unwrap_descriptions(value: &mut Value) {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
+
+/// The schema as it is kept in `schema/`.
+pub fn pretty(schema: &Value) -> String {
+    // A JSON value is always written.
+    let mut text = serde_json::to_string_pretty(schema).unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -65,17 +65,17 @@ impl Located<'_> {
             ));
         }
         if opened > closed && behind.trim_start().starts_with(',') {
-            let rest = behind.find([']', '}', '\n']).map_or("", |end| &behind[..end]);
-            let whole = format!("{}{}", self.text, rest.trim_end());
+            let rest = balanced(behind, opened - closed);
             let end = Span {
-                end: self.span.end + u32::try_from(rest.trim_end().len()).unwrap_or(0),
+                end: self.span.end + u32::try_from(rest.len()).unwrap_or(0),
                 ..self.span
             };
             let message = "YAML ended this text at its comma: inside `[ ]` and `{ }` a comma separates";
+            let help = format!("put it in quotes: \"{}{rest}\"", self.text);
             return Some(Some(
                 Diagnostic::error(Code::YamlCut, message)
                     .at(end, "one text was meant")
-                    .help(format!("put it in quotes: \"{whole}\"")),
+                    .help(help),
             ));
         }
         if closed > opened && before.trim_end().ends_with(',') {
@@ -83,4 +83,19 @@ impl Located<'_> {
         }
         None
     }
+}
+
+/// The rest of a line up to where so many open parentheses are closed.
+fn balanced(rest: &str, open: usize) -> &str {
+    let mut open = open;
+    for (at, c) in rest.char_indices() {
+        match c {
+            '(' => open += 1,
+            ')' if open == 1 => return &rest[..=at],
+            ')' => open -= 1,
+            '\n' => return rest[..at].trim_end(),
+            _ => {}
+        }
+    }
+    rest
 }

@@ -1,11 +1,12 @@
 //! A syntax tree to a condition: every name resolved, every type checked, all findings at once.
 
+mod argument;
 mod event;
 mod operand;
 
 pub(crate) use operand::results;
 
-use super::syntax::{Argument, CompareOp, Expr, ExprKind, Name, WordAt};
+use super::syntax::{CompareOp, Expr, ExprKind, Name, WordAt};
 use super::{
     Condition, ConditionKind, EventRef, Finding, Operand, OperandKind, Place, Scope, TextSpan, Type, UsedNames, Window,
 };
@@ -327,10 +328,14 @@ impl Resolver<'_> {
 
     /// Both sides of a comparison, with the same type. A bare word means what the other side can be.
     fn pair(&mut self, a: &Expr, b: &Expr) -> Option<(Operand, Operand)> {
+        // Without a type on the other side, a bare word has no meaning that could be wrong.
         let (left, right) = if self.may_be_word(a) && !self.may_be_word(b) {
-            let right = self.operand(b, None);
-            let left = self.operand(a, right.as_ref().map(|right| right.ty));
-            (left?, right?)
+            let right = self.operand(b, None)?;
+            (self.operand(a, Some(right.ty))?, right)
+        } else if self.may_be_word(b) {
+            let left = self.operand(a, None)?;
+            let right = self.operand(b, Some(left.ty))?;
+            (left, right)
         } else {
             let left = self.operand(a, None);
             let right = self.operand(b, left.as_ref().map(|left| left.ty));
@@ -360,111 +365,6 @@ impl Resolver<'_> {
             _ => None,
         };
         self.report(finding.maybe_help(help))
-    }
-
-    /// The event and the window of `exists`, `never` and `count`.
-    fn windowed_event(&mut self, name: &Name, function: Function) -> Option<(EventRef, Window)> {
-        self.no_fields(name)?;
-        let (event, window) = self.with_window(name, function, "X")?;
-        Some((self.event(&event.value)?, window))
-    }
-
-    /// One positional argument and the window beside it.
-    fn with_window<'n>(&mut self, name: &'n Name, function: Function, what: &str) -> Option<(&'n Argument, Window)> {
-        let arguments = name.arguments.as_deref().unwrap_or_default();
-        let usage = format!("it is written `{}`", function.usage());
-        let mut window = Window::default();
-        let mut first = None;
-        for argument in arguments {
-            let Some(label) = &argument.label else {
-                if first.replace(argument).is_some() {
-                    let finding = Finding::new(
-                        Code::Arguments,
-                        argument.value.at,
-                        format!("`{function}` takes one `{what}`"),
-                    );
-                    return self.report(
-                        finding
-                            .label("one too many")
-                            .help("a window is named: `from=A`, `until=B`"),
-                    );
-                }
-                continue;
-            };
-            let side = match label.text.as_str() {
-                "from" => &mut window.from,
-                "until" => &mut window.until,
-                other => {
-                    let finding = Finding::new(
-                        Code::Arguments,
-                        label.at,
-                        format!("`{function}` has no argument `{other}`"),
-                    );
-                    return self.report(finding.maybe_help(did_you_mean(other, ["from", "until"])));
-                }
-            };
-            if side.is_some() {
-                return self.report(Finding::new(
-                    Code::Arguments,
-                    label.at,
-                    format!("`{}` stands here twice", label.text),
-                ));
-            }
-            *side = Some(self.event(&argument.value)?);
-        }
-        match first {
-            Some(first) => Some((first, window)),
-            None => self.report(
-                Finding::new(Code::Arguments, name.word.at, format!("`{function}` needs `{what}`")).help(usage),
-            ),
-        }
-    }
-
-    /// Exactly so many arguments without names.
-    fn positional<'n, const N: usize>(
-        &mut self,
-        name: &'n Name,
-        word: &str,
-        what: &[&str; N],
-    ) -> Option<[&'n Argument; N]> {
-        let arguments = name.arguments.as_deref().unwrap_or_default();
-        let usage = format!("it is written `{word}({})`", what.join(", "));
-        if let Some(label) = arguments.iter().find_map(|argument| argument.label.as_ref()) {
-            let finding = Finding::new(
-                Code::Arguments,
-                label.at,
-                format!("`{word}` has no argument `{}`", label.text),
-            );
-            let window = matches!(label.text.as_str(), "from" | "until");
-            let help = if window {
-                "`exists`, `never`, `count` and `always` take a window".to_owned()
-            } else {
-                usage
-            };
-            return self.report(finding.help(help));
-        }
-        let found: Option<[&Argument; N]> = arguments.iter().collect::<Vec<_>>().try_into().ok();
-        if found.is_none() {
-            let count = arguments.len();
-            let plural = if N == 1 { "argument" } else { "arguments" };
-            let message = format!(
-                "`{word}` takes {N} {plural}, here {} {count}",
-                if count == 1 { "is" } else { "are" }
-            );
-            return self.report(Finding::new(Code::Arguments, name.word.at, message).help(usage));
-        }
-        found
-    }
-
-    fn no_fields(&mut self, name: &Name) -> Option<()> {
-        let Some(field) = name.fields.first() else {
-            return Some(());
-        };
-        self.report(Finding::new(
-            Code::UnknownInExpression,
-            field.at,
-            format!("`{}` has no field `{}`", name.word.text, field.text),
-        ))
     }
 
     /// Refuses what only the finished run can tell, where a condition is asked during the run.
@@ -511,38 +411,6 @@ impl Resolver<'_> {
 
     fn is_step(&self, word: &str) -> bool {
         self.scope.steps.as_ref().is_none_or(|steps| steps.contains_key(word))
-    }
-
-    /// A name of a step, given where `word` expects one.
-    fn bare<'e>(&mut self, expr: &'e Expr, word: &str, what: &str) -> Option<&'e WordAt> {
-        match &expr.kind {
-            ExprKind::Name(Name {
-                word,
-                arguments: None,
-                fields,
-            }) if fields.is_empty() => Some(word),
-            ExprKind::Sub(..) => {
-                let finding = Finding::new(
-                    Code::Arguments,
-                    expr.at,
-                    format!("`{word}` takes the id of {what}, not a difference"),
-                );
-                self.report(finding.help("ids have no `-`; they are written with `_`"))
-            }
-            ExprKind::Text(text) => {
-                let finding = Finding::new(
-                    Code::Arguments,
-                    expr.at,
-                    format!("`{word}` takes the id of {what}, not a text"),
-                );
-                self.report(finding.help(format!("write it without quotes: `{word}({text})`")))
-            }
-            _ => self.report(Finding::new(
-                Code::Arguments,
-                expr.at,
-                format!("`{word}` takes the id of {what}"),
-            )),
-        }
     }
 
     fn variable(&mut self, word: &WordAt) -> Option<Variable> {

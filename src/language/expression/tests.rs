@@ -24,16 +24,27 @@ fn scope() -> Scope {
         ("ready", StepShape::PollHttp),
         ("pause", StepShape::Other),
     ];
-    let probes = [("hc", ProbeShape::Log), ("app", ProbeShape::Log), ("lblog", ProbeShape::Log), ("rst", ProbeShape::Other)];
+    let probes = [
+        ("hc", ProbeShape::Log),
+        ("app", ProbeShape::Log),
+        ("lblog", ProbeShape::Log),
+        ("rst", ProbeShape::Other),
+    ];
     let mut fsm_aliases = IndexMap::new();
     fsm_aliases.insert("READY".to_owned(), "OPEN".to_owned());
     Scope {
-        vars: vars.iter().map(|(name, value)| (id(name), Variable::from_text(value))).collect(),
+        vars: vars
+            .iter()
+            .map(|(name, value)| (id(name), Variable::from_text(value)))
+            .collect(),
         steps: Some(steps.iter().map(|(name, shape)| (id(name), *shape)).collect()),
         probes: Some(probes.iter().map(|(name, shape)| (id(name), *shape)).collect()),
         containers: Some(["app", "hc", "sidecar"].map(id).into()),
         marks: Some(vec![id("warm")]),
-        fsm: Some(Fsm { states: ["OPEN", "DRAINING", "CLOSING", "CLOSED"].map(str::to_owned).into(), aliases: fsm_aliases }),
+        fsm: Some(Fsm {
+            states: ["OPEN", "DRAINING", "CLOSING", "CLOSED"].map(str::to_owned).into(),
+            aliases: fsm_aliases,
+        }),
         env_known: true,
         ..Scope::default()
     }
@@ -109,7 +120,15 @@ const ASSERTIONS: &[&str] = &[
     "true",
 ];
 
-const CONDITIONS: &[&str] = &["ended(long)", "lb_down", "active == 0", "exists(pod_gone) and lb_status == down", "kill", "count(lb_down(any)) >= 2", "status(long) == 200"];
+const CONDITIONS: &[&str] = &[
+    "ended(long)",
+    "lb_down",
+    "active == 0",
+    "exists(pod_gone) and lb_status == down",
+    "kill",
+    "count(lb_down(any)) >= 2",
+    "status(long) == 200",
+];
 
 #[test]
 fn what_is_right_is_read() {
@@ -121,14 +140,23 @@ fn what_is_right_is_read() {
             read(text, place).unwrap_or_else(|findings| panic!("{text}: {findings:?}"));
         }
     }
-    for text in ["status == 200", "exit == 0 and stdout == \"ready\"", "body == ok", "outcome == refused or lb_down"] {
+    for text in [
+        "status == 200",
+        "exit == 0 and stdout == \"ready\"",
+        "body == ok",
+        "outcome == refused or lb_down",
+    ] {
         read(text, Place::PollUntil).unwrap_or_else(|findings| panic!("{text}: {findings:?}"));
     }
 }
 
 #[test]
 fn what_was_read_survives_plan_json() {
-    for (text, place) in ASSERTIONS.iter().map(|t| (t, Place::Assertion)).chain(CONDITIONS.iter().map(|t| (t, Place::WaitFor))) {
+    for (text, place) in ASSERTIONS
+        .iter()
+        .map(|t| (t, Place::Assertion))
+        .chain(CONDITIONS.iter().map(|t| (t, Place::WaitFor)))
+    {
         let expression = read(text, place).expect("it is right");
         let json = serde_json::to_string(&expression).expect("it is written");
         let back: Expression = serde_json::from_str(&json).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -142,7 +170,10 @@ fn short_forms_are_written_out() {
         let kind = read(text, Place::Assertion).expect("it is right").condition.kind;
         format!("{kind:?}").replace(|c: char| c.is_ascii_digit(), "")
     };
-    assert_eq!(condition("lb_down_after(active_zero)"), condition("after(lb_down, active_zero)"));
+    assert_eq!(
+        condition("lb_down_after(active_zero)"),
+        condition("after(lb_down, active_zero)")
+    );
     let events = |text: &str| match read(text, Place::Assertion).expect("it is right").condition.kind {
         ConditionKind::Before(first, second) => (first.event, second.event),
         other => panic!("{text}: {other:?}"),
@@ -152,12 +183,19 @@ fn short_forms_are_written_out() {
     assert_eq!(events("lb_down_after(active_zero)"), pair);
     assert_eq!(events("before(active_zero, lb_down)"), pair);
     assert_eq!(events("first_active_zero_before(lb_down)").0, Event::FirstActiveZero);
-    assert_eq!(events("before(transition(READY, any), lb_down)").0, Event::Transition(Side::State("OPEN".into()), Side::Any));
+    assert_eq!(
+        events("before(transition(READY, any), lb_down)").0,
+        Event::Transition(Side::State("OPEN".into()), Side::Any)
+    );
 }
 
 /// Each wrong expression, the text that is underlined, and its code.
 const WRONG: &[(&str, &str, Code)] = &[
-    ("active_zero_befor(lb_down)", "active_zero_befor", Code::UnknownInExpression),
+    (
+        "active_zero_befor(lb_down)",
+        "active_zero_befor",
+        Code::UnknownInExpression,
+    ),
     ("actve_zero_before(lb_down)", "actve_zero", Code::UnknownInExpression),
     ("status(long) = 200", "=", Code::ExpressionSyntax),
     ("status(long) == ", "", Code::ExpressionSyntax),
@@ -181,10 +219,18 @@ const WRONG: &[(&str, &str, Code)] = &[
     ("exists(log(ap, /x/))", "ap", Code::UnknownInExpression),
     ("status(long) in [502, 504]", "[", Code::ExpressionSyntax),
     ("1s < duration(long) < 2s", "<", Code::ExpressionSyntax),
-    ("duration(long) >= {{ vars.work }}", "{{ vars.work }}", Code::TemplateInExpression),
+    (
+        "duration(long) >= {{ vars.work }}",
+        "{{ vars.work }}",
+        Code::TemplateInExpression,
+    ),
     ("before(active_zero lb_down)", "lb_down", Code::ExpressionSyntax),
     ("before(active_zero, lb_down))", ")", Code::ExpressionSyntax),
-    ("before(active_zero, active_zero)", "before(active_zero, active_zero)", Code::Arguments),
+    (
+        "before(active_zero, active_zero)",
+        "before(active_zero, active_zero)",
+        Code::Arguments,
+    ),
     ("before(active_zero)", "before", Code::Arguments),
     ("transition(CLOSING)_before(lb_down)", "_before", Code::ExpressionSyntax),
     ("exists(transition(CLOSING))", "transition(CLOSING)", Code::Arguments),
@@ -236,7 +282,11 @@ const WRONG: &[(&str, &str, Code)] = &[
     ("exists(mark(wram))", "wram", Code::UnknownInExpression),
     ("exists(sigterm(proxy))", "proxy", Code::UnknownInExpression),
     ("complete(hcc)", "hcc", Code::UnknownInExpression),
-    ("status(long) == 200 and frobnicate(long)", "frobnicate", Code::UnknownInExpression),
+    (
+        "status(long) == 200 and frobnicate(long)",
+        "frobnicate",
+        Code::UnknownInExpression,
+    ),
     ("", "", Code::ExpressionSyntax),
     ("status(long) == ２00", "２", Code::ExpressionSyntax),
 ];
@@ -246,13 +296,25 @@ fn what_is_wrong_is_found_at_its_place() {
     for (text, underlined, code) in WRONG {
         let findings = read(text, Place::Assertion).expect_err(text);
         let first = &findings[0];
-        assert_eq!((&text[first.at.start..first.at.end], first.code), (*underlined, *code), "{text}: {findings:?}");
+        assert_eq!(
+            (&text[first.at.start..first.at.end], first.code),
+            (*underlined, *code),
+            "{text}: {findings:?}"
+        );
     }
 }
 
 #[test]
 fn only_the_end_knows_judgements() {
-    for text in ["protected(long)", "before(active_zero, lb_down)", "never(rst)", "disrupted(steady) == 0", "gap(delete, lb_down) > 1s", "complete(rst)", "always(active > 0)"] {
+    for text in [
+        "protected(long)",
+        "before(active_zero, lb_down)",
+        "never(rst)",
+        "disrupted(steady) == 0",
+        "gap(delete, lb_down) > 1s",
+        "complete(rst)",
+        "always(active > 0)",
+    ] {
         let findings = read(text, Place::WaitFor).expect_err(text);
         assert_eq!(findings[0].code, Code::NotHere, "{text}: {findings:?}");
     }
@@ -262,13 +324,21 @@ fn only_the_end_knows_judgements() {
 
 #[test]
 fn all_findings_come_at_once() {
-    let findings = read("status(lang) == 200 and fate(long) == reset or exists(rts)", Place::Assertion).expect_err("three mistakes");
+    let findings = read(
+        "status(lang) == 200 and fate(long) == reset or exists(rts)",
+        Place::Assertion,
+    )
+    .expect_err("three mistakes");
     assert_eq!(findings.len(), 3, "{findings:?}");
 }
 
 #[test]
 fn deep_nesting_is_refused() {
-    for text in ["(".repeat(200) + "true" + &")".repeat(200), "not ".repeat(10_000) + "true", "-".repeat(10_000) + "1 == 1"] {
+    for text in [
+        "(".repeat(200) + "true" + &")".repeat(200),
+        "not ".repeat(10_000) + "true",
+        "-".repeat(10_000) + "1 == 1",
+    ] {
         assert_eq!(parse(&text).expect_err("too deep").code, Code::ExpressionSyntax);
     }
 }
@@ -276,7 +346,10 @@ fn deep_nesting_is_refused() {
 /// The tree without its places.
 fn stripped(expr: &Expr) -> Expr {
     let inner = |e: &Expr| Box::new(stripped(e));
-    let word = |w: &WordAt| WordAt { text: w.text.clone(), at: TextSpan::default() };
+    let word = |w: &WordAt| WordAt {
+        text: w.text.clone(),
+        at: TextSpan::default(),
+    };
     let kind = match &expr.kind {
         ExprKind::Or(a, b) => ExprKind::Or(inner(a), inner(b)),
         ExprKind::And(a, b) => ExprKind::And(inner(a), inner(b)),
@@ -289,7 +362,12 @@ fn stripped(expr: &Expr) -> Expr {
         ExprKind::Name(name) => ExprKind::Name(Name {
             word: word(&name.word),
             arguments: name.arguments.as_ref().map(|list| {
-                list.iter().map(|a| Argument { label: a.label.as_ref().map(word), value: stripped(&a.value) }).collect()
+                list.iter()
+                    .map(|a| Argument {
+                        label: a.label.as_ref().map(word),
+                        value: stripped(&a.value),
+                    })
+                    .collect()
             }),
             fields: name.fields.iter().map(word).collect(),
         }),
@@ -300,31 +378,55 @@ fn stripped(expr: &Expr) -> Expr {
         | ExprKind::Text(_)
         | ExprKind::Pattern(_)) => leaf.clone(),
     };
-    Expr { at: TextSpan::default(), kind }
+    Expr {
+        at: TextSpan::default(),
+        kind,
+    }
 }
 
 fn plain(kind: ExprKind) -> Expr {
-    Expr { at: TextSpan::default(), kind }
+    Expr {
+        at: TextSpan::default(),
+        kind,
+    }
 }
 
 /// Any tree that the parser can make.
 fn tree() -> impl Strategy<Value = Expr> {
-    let word = || "[a-z_][a-z0-9_]{0,6}".prop_filter("no keyword", |w| !matches!(w.as_str(), "and" | "or" | "not" | "in"));
-    let word_at = move || word().prop_map(|text| WordAt { text, at: TextSpan::default() });
+    let word =
+        || "[a-z_][a-z0-9_]{0,6}".prop_filter("no keyword", |w| !matches!(w.as_str(), "and" | "or" | "not" | "in"));
+    let word_at = move || {
+        word().prop_map(|text| WordAt {
+            text,
+            at: TextSpan::default(),
+        })
+    };
     let leaf = prop_oneof![
         (0u32..100_000, 0u32..1000).prop_map(|(a, b)| plain(ExprKind::Number(f64::from(a) + f64::from(b) / 1000.0))),
         (0u32..1000).prop_map(|a| plain(ExprKind::Percent(f64::from(a) / 10.0))),
-        (1u32..1000, any::<bool>()).prop_map(|(a, s)| plain(ExprKind::Rate(f64::from(a), if s { Per::Second } else { Per::Minute }))),
+        (1u32..1000, any::<bool>())
+            .prop_map(|(a, s)| plain(ExprKind::Rate(f64::from(a), if s { Per::Second } else { Per::Minute }))),
         (0i64..1 << 52).prop_map(|n| plain(ExprKind::Duration(crate::time::Duration::from_nanos(n)))),
         "[^\"']{0,8}".prop_map(|text| plain(ExprKind::Text(text))),
         "[^\\\\]{0,8}".prop_map(|text| plain(ExprKind::Pattern(text))),
-        (word_at(), prop::collection::vec(word_at(), 0..3))
-            .prop_map(|(word, fields)| plain(ExprKind::Name(Name { word, arguments: None, fields }))),
+        (word_at(), prop::collection::vec(word_at(), 0..3)).prop_map(|(word, fields)| plain(ExprKind::Name(Name {
+            word,
+            arguments: None,
+            fields
+        }))),
     ];
     leaf.prop_recursive(4, 48, 4, move |inner| {
         let boxed = || inner.clone().prop_map(Box::new);
-        let op = prop::sample::select(vec![CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge]);
-        let argument = (prop::option::of(word_at()), inner.clone()).prop_map(|(label, value)| Argument { label, value });
+        let op = prop::sample::select(vec![
+            CompareOp::Eq,
+            CompareOp::Ne,
+            CompareOp::Lt,
+            CompareOp::Le,
+            CompareOp::Gt,
+            CompareOp::Ge,
+        ]);
+        let argument =
+            (prop::option::of(word_at()), inner.clone()).prop_map(|(label, value)| Argument { label, value });
         prop_oneof![
             (boxed(), boxed()).prop_map(|(a, b)| plain(ExprKind::Or(a, b))),
             (boxed(), boxed()).prop_map(|(a, b)| plain(ExprKind::And(a, b))),
@@ -334,8 +436,16 @@ fn tree() -> impl Strategy<Value = Expr> {
             (boxed(), boxed()).prop_map(|(a, b)| plain(ExprKind::Add(a, b))),
             (boxed(), boxed()).prop_map(|(a, b)| plain(ExprKind::Sub(a, b))),
             boxed().prop_map(|a| plain(ExprKind::Neg(a))),
-            (word_at(), prop::collection::vec(argument, 0..3), prop::collection::vec(word_at(), 0..2))
-                .prop_map(|(word, arguments, fields)| plain(ExprKind::Name(Name { word, arguments: Some(arguments), fields }))),
+            (
+                word_at(),
+                prop::collection::vec(argument, 0..3),
+                prop::collection::vec(word_at(), 0..2)
+            )
+                .prop_map(|(word, arguments, fields)| plain(ExprKind::Name(Name {
+                    word,
+                    arguments: Some(arguments),
+                    fields
+                }))),
         ]
     })
 }

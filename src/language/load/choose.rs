@@ -165,7 +165,12 @@ impl Reading<'_> {
         if let Some(span) = span {
             diagnostic = diagnostic.at(span, "");
         }
-        let close = nearest(name, ["sim", "lab"]).map(|near| format!("did you mean `{near}`? "));
+        let own = ["sim", "lab"].map(str::to_owned).into_iter();
+        let named = folders.iter().flat_map(|folder| self.files.list(folder));
+        let known: Vec<String> = own
+            .chain(named.filter_map(|name| Some(name.strip_suffix(".yaml")?.to_owned())))
+            .collect();
+        let close = nearest(name, known.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`? "));
         self.diagnostics
             .push(diagnostic.help(format!("{}looked for {searched}", close.unwrap_or_default())));
     }

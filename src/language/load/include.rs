@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use super::{Reading, lost};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::language::check::shape::{ENVIRONMENT, SCENARIO, Shape};
+use crate::language::files::{Files, lexical};
 use crate::language::scenario::Document;
 use crate::language::source::{self, Deserializer, MAX_BYTES, Tree};
 use crate::language::value::At;
@@ -48,18 +49,21 @@ impl Reading<'_> {
                 .push(diagnostic.help("name it with `--env`, and give the scenario's file"));
             return None;
         }
-        if std::ptr::eq(shape, &raw const *ENVIRONMENT)
-            && tree.root.entry("kind").is_none()
-            && tree.root.entry("steps").is_some()
-        {
-            let at = tree
-                .root
-                .entry("steps")
-                .map_or(Span::new(file, 0, 0), |entry| tree.span(entry.key_at));
-            self.diagnostics.push(
-                Diagnostic::error(Code::WrongFile, "this is a scenario, not an environment")
-                    .at(at, "environments have no steps"),
-            );
+        let scenario_key = ["steps", "assertions"].iter().find_map(|key| tree.root.entry(key));
+        if let Some(entry) = scenario_key.filter(|_| std::ptr::eq(shape, &raw const *ENVIRONMENT)) {
+            let has_kind = tree.root.entry("kind").is_some();
+            let message = if has_kind {
+                format!("an environment has no {}", entry.key)
+            } else {
+                "this is a scenario, not an environment".to_owned()
+            };
+            let help = if has_kind {
+                "they stand in a scenario, and a scenario has no `kind`"
+            } else {
+                "an environment has `kind: sim`, `lab` or `cluster`"
+            };
+            let diagnostic = Diagnostic::error(Code::WrongFile, message).at(tree.span(entry.key_at), "");
+            self.diagnostics.push(diagnostic.help(help));
             return None;
         }
         let checked = shape.check(tree, &self.sources);
@@ -94,12 +98,22 @@ impl Reading<'_> {
 
     fn merged(&mut self, path: &Path, tree: Tree, root: &Path, stack: &mut Vec<PathBuf>) -> Option<Document> {
         lost::steps(&tree.root, &mut self.lost);
-        self.written
-            .extend(tree.root.entries().iter().map(|entry| entry.key.clone()));
+        for entry in tree.root.entries() {
+            // A name is never inherited; a misspelt section was meant to be there.
+            if stack.len() == 1 || entry.key != "name" {
+                self.written.extend(
+                    [Some(entry.key.clone()), SCENARIO.meant(&entry.key)]
+                        .into_iter()
+                        .flatten(),
+                );
+            }
+        }
         let document: Document = self.typed(tree, &SCENARIO)?;
         let mut below: Option<Document> = None;
         for include in document.include.clone() {
             let Some(part) = self.included(path, &include, root, stack) else {
+                // What it would have brought is not missing.
+                self.written.extend(["steps".to_owned(), "assertions".to_owned()]);
                 continue;
             };
             // A later file wins over an earlier one.
@@ -122,6 +136,15 @@ impl Reading<'_> {
         stack: &mut Vec<PathBuf>,
     ) -> Option<Document> {
         let target = path.parent().unwrap_or(Path::new("")).join(&include.value);
+        if escapes(path, &include.value, root, self.files) {
+            let message = format!("`{}` is outside the repository of the scenario", include.value);
+            let diagnostic = Diagnostic::error(Code::IncludeOutside, message).at(include.span, "");
+            self.diagnostics.push(
+                diagnostic
+                    .help("includes stay inside the repository, so that a check reads nothing else of the machine"),
+            );
+            return None;
+        }
         let Ok(canonical) = self.files.canonical(&target) else {
             let diagnostic = Diagnostic::error(Code::IncludeMissing, format!("there is no file {}", target.display()))
                 .at(include.span, "");
@@ -133,7 +156,7 @@ impl Reading<'_> {
             let message = format!("`{}` is outside the repository of the scenario", include.value);
             let diagnostic = Diagnostic::error(Code::IncludeOutside, message).at(include.span, "");
             self.diagnostics
-                .push(diagnostic.help(format!("includes stay inside {}", root.display())));
+                .push(diagnostic.help("the link leads out of the repository"));
             return None;
         }
         let circle = stack
@@ -180,12 +203,12 @@ impl Reading<'_> {
     /// After merging, a scenario has a name, a step and an assertion. What is written and wrong is reported already.
     pub(super) fn require_whole(&mut self, document: &Document) {
         let needs = [
-            ("name", document.name.is_none(), "a name, as `name: s7-what-it-shows`"),
-            ("steps", document.steps.is_none(), "at least one step under `steps:`"),
+            ("name", document.name.is_none(), "`name`"),
+            ("steps", document.steps.is_none(), "at least one step in `steps`"),
             (
                 "assertions",
                 document.assertions.is_none(),
-                "at least one assertion under `assertions:`",
+                "at least one assertion in `assertions`",
             ),
         ];
         let missing: Vec<&str> = needs
@@ -200,8 +223,9 @@ impl Reading<'_> {
                 format!("{} and {last}", first.join(", "))
             };
             let diagnostic = Diagnostic::error(Code::NotAScenario, format!("a scenario needs {list}"));
+            let diagnostic = diagnostic.at(document.gtrun.span, "neither this file nor its includes have it");
             self.diagnostics
-                .push(diagnostic.at(document.gtrun.span, "this file and its includes have none"));
+                .push(diagnostic.help("a file that is only a part of scenarios stands in a folder `common`"));
         }
     }
 
@@ -226,4 +250,14 @@ fn code_of(message: &str) -> Code {
     } else {
         Code::WrongType
     }
+}
+
+/// True for a path that leads out of the repository by its words alone, whether or not something is there.
+fn escapes(path: &Path, include: &str, root: &Path, files: &dyn Files) -> bool {
+    let own = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let Ok(own) = files.canonical(own) else { return false };
+    !lexical(&own.join(include)).starts_with(root)
 }

@@ -26,7 +26,7 @@ pub struct Step {
     pub expect: Expect,
     /// It is repeated while its outcome is not the expected one.
     pub retry: Option<Retry>,
-    /// The step in the scenario file.
+    /// The key of its verb in the scenario file.
     pub span: Span,
 }
 

@@ -161,7 +161,11 @@ impl JsonSchema for Sweep {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let phase = generator.subschema_for::<Phase>();
+        let mut phase = generator.subschema_for::<Phase>();
+        phase.insert(
+            "description".to_owned(),
+            "Moves a step across a cycle, instead of a variable.".into(),
+        );
         let variable = generator.subschema_for::<SweptVariable>();
         json_schema!({
             "type": "object",

@@ -116,7 +116,11 @@ impl Shape {
     pub(super) fn name_of(&self, at: &[Segment]) -> String {
         match at {
             [] => "the file".to_owned(),
-            [.., Segment::Key(key)] => format!("`{key}`"),
+            [.., Segment::Key(key)] => match self.definition(at).and_then(|found| found.name()) {
+                Some("Probe") => format!("probe `{key}`"),
+                Some("Control") => format!("control `{key}`"),
+                Some(_) | None => format!("`{key}`"),
+            },
             [.., Segment::Index(_)] => match self.definition(at).and_then(|found| found.name()) {
                 Some("Step") => "a step".to_owned(),
                 Some("Assertion") => "an assertion".to_owned(),

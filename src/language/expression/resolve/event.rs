@@ -229,7 +229,10 @@ impl Resolver<'_> {
             return Some(Side::State(own));
         }
         let fsm = self.scope.fsm.iter();
-        let known: Vec<&str> = fsm.flat_map(|fsm| fsm.states.iter().chain(fsm.aliases.keys())).map(String::as_str).collect();
+        let known: Vec<&str> = fsm
+            .flat_map(|fsm| fsm.states.iter().chain(fsm.aliases.keys()))
+            .map(String::as_str)
+            .collect();
         let finding = Finding::new(
             Code::UnknownInExpression,
             expr.at,

@@ -167,23 +167,28 @@ impl Resolver<'_> {
     fn unknown_value<T>(&mut self, name: &Name) -> Option<T> {
         let word = name.word.text.as_str();
         let at = name.word.at;
-        let steps: Vec<&str> = self
-            .scope
-            .steps
-            .iter()
-            .flat_map(|steps| steps.keys().map(Id::as_str))
-            .collect();
-        if steps.contains(&word) {
+        if let Some(shape) = self.scope.steps.as_ref().and_then(|steps| steps.get(word)) {
             let finding = Finding::new(Code::ExpressionType, at, format!("`{word}` is a step, not a value"));
             let field = name.fields.first().map_or("status", |field| field.text.as_str());
-            return self.report(finding.help(format!(
-                "its results are `steps.{word}.{field}`; a request is asked with `status({word})`"
-            )));
+            let help = match shape {
+                StepShape::Request => {
+                    format!("a request is asked with `status({word})`, `outcome({word})`, `duration({word})`")
+                }
+                StepShape::Load => format!("a load is asked with `requests({word})`, `disrupted({word})`"),
+                StepShape::Api | StepShape::Command | StepShape::PollHttp | StepShape::Other => {
+                    format!("its results are `steps.{word}.{field}`")
+                }
+            };
+            return self.report(finding.help(help));
         }
         if self.scope.vars.contains_key(word) {
             let finding = Finding::new(Code::UnknownInExpression, at, format!("`{word}` is a variable"));
             return self.report(finding.help(format!("write `vars.{word}`")));
         }
+        let orders: Vec<String> = EventName::ALL
+            .iter()
+            .flat_map(|event| [format!("{event}_before"), format!("{event}_after")])
+            .collect();
         let known = Function::ALL
             .iter()
             .map(|f| f.as_str())
@@ -191,7 +196,8 @@ impl Resolver<'_> {
         let known = known
             .chain(EventName::ALL.iter().map(|e| e.as_str()))
             .chain(Root::ALL.iter().map(|r| r.as_str()));
-        let help = nearest(word, known).map(|close| format!("did you mean `{close}`?"));
+        let help = nearest(word, known.chain(orders.iter().map(String::as_str)))
+            .map(|close| format!("did you mean `{close}`?"));
         let finding = Finding::new(
             Code::UnknownInExpression,
             at,

@@ -93,9 +93,4 @@ impl<'a> Context<'a> {
             }
         }
     }
-
-    /// Variables that something named.
-    pub(super) fn used_vars(&self) -> &BTreeSet<Id> {
-        &self.used
-    }
 }

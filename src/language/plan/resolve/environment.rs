@@ -66,9 +66,7 @@ fn complete(file: &EnvironmentFile, found: &mut Vec<Diagnostic>) {
     let entry = file.entry.as_ref().map(|at| &at.value);
     let lb = file.load_balancer.as_ref().map(|at| &at.value);
     let needs = [
-        (file.context.is_some(), "context"),
         (workload.is_some(), "workload"),
-        (workload.is_none_or(|w| w.namespace.is_some()), "workload.namespace"),
         (workload.is_none_or(|w| w.deployment.is_some()), "workload.deployment"),
         (entry.is_some(), "entry"),
         (entry.is_none_or(|e| e.url.is_some()), "entry.url"),
@@ -92,8 +90,20 @@ fn complete(file: &EnvironmentFile, found: &mut Vec<Diagnostic>) {
         .at(file.kind.span, "this is a cluster");
         found.push(diagnostic.help("scenarios/environments/homelab.yaml shows a whole one"));
     }
-    for (name, host) in file.hosts.iter().filter(|(_, host)| host.ssh.is_none()) {
-        let _ = host;
+    let pins = [
+        (file.context.is_some(), "`context`"),
+        (workload.is_some_and(|w| w.namespace.is_some()), "`workload.namespace`"),
+    ];
+    let loose: Vec<&str> = pins.iter().filter(|(there, _)| !there).map(|(_, key)| *key).collect();
+    if !loose.is_empty() {
+        let message = format!(
+            "a cluster without {}: steps would act on whatever is current",
+            loose.join(" and ")
+        );
+        let diagnostic = Diagnostic::error(Code::Unpinned, message).at(file.kind.span, "");
+        found.push(diagnostic.help("name the kubeconfig context and the namespace of the workload"));
+    }
+    for (name, _) in file.hosts.iter().filter(|(_, host)| host.ssh.is_none()) {
         let message = format!("host `{}` has no `ssh`", name.value);
         found.push(
             Diagnostic::error(Code::EnvironmentIncomplete, message)

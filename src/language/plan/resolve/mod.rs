@@ -20,9 +20,14 @@ pub(crate) use world::world;
 use context::Context;
 
 use super::{Control, Plan, PlannedRun, Suite};
-use crate::diagnostic::{Diagnostic, SourceMap};
+use std::collections::BTreeSet;
+
+use crate::diagnostic::{Code, Diagnostic, Severity, SourceMap};
+use crate::language::Id;
+use crate::language::check;
 use crate::language::load::{Chosen, LoadOptions};
-use crate::language::scenario::{Control as ControlFile, Document};
+use crate::language::scenario::{Control as ControlFile, Document, IdText};
+use crate::language::value::At;
 use crate::time::Duration;
 
 /// Limit of a whole run, when the scenario names none.
@@ -43,19 +48,19 @@ pub(crate) fn suite(
         .map(|name| name.value.0.clone())
         .unwrap_or_default();
     let mut runs = Vec::new();
+    let mut used = BTreeSet::new();
     for spec in specs {
         let mut context = Context::new(document, chosen, options, lost, sources, spec.vars.clone());
-        let plan = plan(
-            &mut context,
-            spec.control.as_ref().map(|(_, control)| *control),
-            &name,
-            &spec,
-        );
-        for diagnostic in context.found {
-            if !found.contains(&diagnostic) {
-                found.push(diagnostic);
-            }
+        let control = spec.control.as_ref().map(|(_, control)| *control);
+        let plan = plan(&mut context, control, &name, &spec);
+        used.append(&mut context.used);
+        let mut new: Vec<Diagnostic> = context.found.into_iter().filter(|d| !found.contains(d)).collect();
+        // What cannot fit in a control is what it is for.
+        let right = found.iter().chain(&new).all(|d| d.severity != Severity::Error);
+        if right && control.is_none() && spec.repetition == 1 {
+            new.extend(check::plan(&plan).into_iter().filter(|d| !found.contains(d)));
         }
+        found.append(&mut new);
         let control = spec.control.map(|(id, _)| id);
         runs.push(PlannedRun {
             path: spec.path,
@@ -64,6 +69,9 @@ pub(crate) fn suite(
             control,
             plan,
         });
+    }
+    if found.iter().all(|d| d.severity != Severity::Error) {
+        found.extend(unused_variables(document, &used));
     }
     let controls = document
         .controls
@@ -78,6 +86,19 @@ pub(crate) fn suite(
         })
         .collect();
     (Suite { name, runs, controls }, found)
+}
+
+/// Variables that are declared and that no template and no expression names.
+fn unused_variables(document: &Document, used: &BTreeSet<Id>) -> Vec<Diagnostic> {
+    let unused = document.vars.keys().filter(|id| !used.contains(&id.value.0));
+    let warning = |id: &At<IdText>| {
+        let name = &id.value.0;
+        let diagnostic = Diagnostic::warning(Code::UnusedVariable, format!("nothing uses the variable `{name}`"));
+        diagnostic.at(id.span, "").help(format!(
+            "in templates it is `{{{{ vars.{name} }}}}`, in expressions `vars.{name}`"
+        ))
+    };
+    unused.map(warning).collect()
 }
 
 fn plan(context: &mut Context<'_>, control: Option<&ControlFile>, name: &str, spec: &variation::RunSpec<'_>) -> Plan {
@@ -131,13 +152,5 @@ fn plan(context: &mut Context<'_>, control: Option<&ControlFile>, name: &str, sp
         sources: context.sources.clone(),
         secrets: std::mem::take(&mut context.secrets),
     };
-    if context
-        .found
-        .iter()
-        .all(|d| d.severity != crate::diagnostic::Severity::Error)
-    {
-        let found = crate::language::check::plan(&plan, document, context.used_vars());
-        context.found.extend(found);
-    }
     plan
 }

@@ -70,19 +70,9 @@ impl Context<'_> {
             on_timeout: on_timeout.as_ref().map(|at| at.value).unwrap_or_default(),
             expect: expect.as_ref().map(|at| at.value).unwrap_or_default(),
             retry: flatten(retry)?,
-            span: self.first_line(file.span),
+            span: file.value.key,
             verb,
         })
-    }
-
-    /// A step's span cut to its first line, which is what is shown.
-    fn first_line(&self, span: Span) -> Span {
-        let text = self.sources.slice(span);
-        let len = text.find('\n').unwrap_or(text.len());
-        Span {
-            end: span.start + u32::try_from(text[..len].trim_end().len()).unwrap_or(0),
-            ..span
-        }
     }
 
     fn check_id(&mut self, id: &At<scenario::IdText>, verb: &scenario::Verb) {
