@@ -17,10 +17,12 @@ mod collect;
 mod completions;
 mod diff;
 pub mod exit;
+mod explain;
 mod judge;
 #[cfg(all(target_os = "linux", feature = "lab"))]
 mod lab;
 mod list;
+mod new;
 mod output;
 mod report;
 mod run;
@@ -67,6 +69,10 @@ enum Command {
     Selfcheck(selfcheck::Args),
     /// Undo what a killed run left behind.
     Cleanup(cleanup::Args),
+    /// Write a commented scenario to start from.
+    New(new::Args),
+    /// Say what an event, a function, a verb, a key or a code means.
+    Explain(explain::Args),
     /// Print the JSON Schema of a kind of file, for editors and other tools.
     Schema(schema::Args),
     /// Print completions for a shell.
@@ -88,6 +94,8 @@ fn dispatch(command: Command) -> Exit {
         Command::Validate(args) => validate::main(args),
         Command::Selfcheck(args) => selfcheck::main(args),
         Command::Cleanup(args) => cleanup::main(args),
+        Command::New(args) => new::main(args),
+        Command::Explain(args) => explain::main(args),
         Command::Schema(args) => schema::main(args),
         Command::Completions(args) => completions::main(args),
     }

@@ -4,11 +4,19 @@
 //! error, a wrong name in an assertion, and an assertion that failed at run time.
 
 mod code;
+mod github;
 mod human;
+mod json;
+mod junit;
+mod sarif;
 mod source_map;
 
 pub use code::Code;
+pub use github::github;
 pub use human::{Style, render_human};
+pub use json::json;
+pub use junit::junit;
+pub use sarif::sarif;
 pub use source_map::{FileId, Position, SourceFile, SourceMap, Span};
 
 use serde::{Deserialize, Serialize};

@@ -14,6 +14,7 @@ mod load;
 mod nearest;
 mod one_of;
 pub mod plan;
+pub mod reference;
 pub mod scenario;
 pub mod schema;
 mod source;

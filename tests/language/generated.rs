@@ -66,3 +66,26 @@ fn every_key_is_described() {
     }
     assert!(found.is_empty(), "{found:?}");
 }
+
+#[test]
+fn documents_are_those_of_the_types() {
+    for (name, text) in [("language", gtrun::language::reference::language()), ("errors", gtrun::language::reference::errors())] {
+        if let Err(difference) = expect_file(&repository("docs").join(format!("{name}.md")), &text) {
+            panic!("{difference}");
+        }
+        assert!(!text.contains("(there is no"), "{name}.md asks for a table that does not exist");
+    }
+}
+
+/// `gtrun explain` knows every code and words of every kind.
+#[test]
+fn every_code_can_be_explained() {
+    use gtrun::diagnostic::Code;
+    use gtrun::language::reference::find;
+    for code in Code::ALL {
+        assert_eq!(find(&code.to_string()).len(), 1, "{code}");
+    }
+    for word in ["lb_down", "before", "active", "request", "container_log", "preconditions", "protected", "vars", "sessions"] {
+        assert!(!find(word).is_empty(), "{word}");
+    }
+}

@@ -6,10 +6,10 @@ use serde::de::DeserializeOwned;
 
 use super::{Reading, lost};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::language::check::shape::{ENVIRONMENT, SCENARIO, Shape};
+use crate::language::check::shape::{SCENARIO, Shape};
 use crate::language::files::{Files, lexical};
 use crate::language::scenario::Document;
-use crate::language::source::{self, Deserializer, MAX_BYTES, Tree};
+use crate::language::source::{self, Deserializer, Entry, MAX_BYTES, Tree};
 use crate::language::value::At;
 
 /// Includes may be nested this deep.
@@ -36,34 +36,8 @@ impl Reading<'_> {
     /// Checks a tree against its schema and reads what is right of it.
     pub(super) fn typed<T: DeserializeOwned>(&mut self, tree: Tree, shape: &Shape) -> Option<T> {
         let file = tree.file;
-        let other = if std::ptr::eq(shape, &raw const *SCENARIO) {
-            tree.root.entry("kind")
-        } else {
-            None
-        };
-        if let Some(kind) = other {
-            let message = "this is an environment, not a scenario";
-            let diagnostic =
-                Diagnostic::error(Code::WrongFile, message).at(tree.span(kind.key_at), "only environments have `kind`");
-            self.diagnostics
-                .push(diagnostic.help("name it with `--env`, and give the scenario's file"));
-            return None;
-        }
-        let scenario_key = ["steps", "assertions"].iter().find_map(|key| tree.root.entry(key));
-        if let Some(entry) = scenario_key.filter(|_| std::ptr::eq(shape, &raw const *ENVIRONMENT)) {
-            let has_kind = tree.root.entry("kind").is_some();
-            let message = if has_kind {
-                format!("an environment has no {}", entry.key)
-            } else {
-                "this is a scenario, not an environment".to_owned()
-            };
-            let help = if has_kind {
-                "they stand in a scenario, and a scenario has no `kind`"
-            } else {
-                "an environment has `kind: sim`, `lab` or `cluster`"
-            };
-            let diagnostic = Diagnostic::error(Code::WrongFile, message).at(tree.span(entry.key_at), "");
-            self.diagnostics.push(diagnostic.help(help));
+        if let Some(diagnostic) = another_kind(&tree, std::ptr::eq(shape, &raw const *SCENARIO)) {
+            self.diagnostics.push(diagnostic);
             return None;
         }
         let checked = shape.check(tree, &self.sources);
@@ -241,6 +215,34 @@ impl Reading<'_> {
         let root = own.ancestors().find(|folder| self.files.exists(&folder.join(".git")));
         root.map_or_else(|| own.clone(), Path::to_path_buf)
     }
+}
+
+/// True for a Kubernetes manifest, which may stand beside scenarios.
+pub(super) fn is_manifest(tree: &Tree) -> bool {
+    tree.root.entry("apiVersion").is_some() && tree.root.entry("gtrun").is_none()
+}
+
+/// Another kind of file than the one that is read: everything else that could be said of it would be beside the point.
+fn another_kind(tree: &Tree, scenario: bool) -> Option<Diagnostic> {
+    let entry = |key: &str| tree.root.entry(key);
+    let wrong = |key: &Entry, message: &str, help: &str| {
+        Diagnostic::error(Code::WrongFile, message).at(tree.span(key.key_at), "").help(help)
+    };
+    if let Some(key) = entry("apiVersion").filter(|_| is_manifest(tree)) {
+        let message = "this is a Kubernetes manifest, neither a scenario nor an environment";
+        return Some(wrong(key, message, "`gtrun new NAME` writes a scenario to start from"));
+    }
+    if scenario {
+        let help = "name it with `--env`, and give the scenario's file";
+        return entry("kind").map(|key| wrong(key, "this is an environment, not a scenario", help));
+    }
+    let key = entry("steps").or_else(|| entry("assertions"))?;
+    Some(if entry("kind").is_some() {
+        let message = format!("an environment has no {}", key.key);
+        wrong(key, &message, "they stand in a scenario, and a scenario has no `kind`")
+    } else {
+        wrong(key, "this is a scenario, not an environment", "an environment has `kind: sim`, `lab` or `cluster`")
+    })
 }
 
 /// The kind of what a type refused although the schema let it pass.

@@ -75,6 +75,8 @@ pub enum FileKind {
     Part,
     /// An environment.
     Environment,
+    /// A Kubernetes manifest, which may stand beside scenarios.
+    Manifest,
 }
 
 /// Checks a file of any kind without running anything.
@@ -158,6 +160,10 @@ impl<'a> Reading<'a> {
 
     fn validate(&mut self, path: &Path, options: &LoadOptions) -> Option<FileKind> {
         let tree = self.tree(path)?;
+        if include::is_manifest(&tree) {
+            let _: Option<Document> = self.typed(tree, &crate::language::check::shape::SCENARIO);
+            return Some(FileKind::Manifest);
+        }
         if tree.root.entry("kind").is_some() {
             let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
             let document: Option<EnvironmentFile> = self.typed(tree, &crate::language::check::shape::ENVIRONMENT);

@@ -75,11 +75,8 @@ impl Shape {
                 report.all(&errors);
                 diagnostics.extend(report.found);
                 wrong.extend(report.spoiled);
-                // In another version, or another kind of file, everything else may mean something else.
-                if let Some(alone) = diagnostics
-                    .iter()
-                    .find(|d| matches!(d.code, Code::LanguageVersion | Code::WrongFile))
-                {
+                // In another version everything else may mean something else.
+                if let Some(alone) = diagnostics.iter().find(|d| d.code == Code::LanguageVersion) {
                     *diagnostics = vec![alone.clone()];
                     return false;
                 }

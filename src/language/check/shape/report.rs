@@ -35,10 +35,6 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn all(&mut self, errors: &[ValidationError<'_>]) {
-        if let Some(other) = self.another_kind_of_file() {
-            self.found.push(other);
-            return;
-        }
         // Unknown keys first: a step with a misspelt verb needs no second finding that it has none.
         for error in errors {
             if let ValidationErrorKind::AdditionalProperties { unexpected } = error.kind() {
@@ -70,21 +66,6 @@ impl<'a> Report<'a> {
         for (at, keys) in missing {
             self.missing(&at, &keys);
         }
-    }
-
-    /// A Kubernetes manifest among the scenarios.
-    fn another_kind_of_file(&self) -> Option<Diagnostic> {
-        let root = &self.tree.root;
-        let entry = root.entry("apiVersion").filter(|_| root.entry("gtrun").is_none())?;
-        let diagnostic = Diagnostic::error(
-            Code::WrongFile,
-            "this is a Kubernetes manifest, neither a scenario nor an environment",
-        );
-        Some(
-            diagnostic
-                .at(self.tree.span(entry.key_at), "")
-                .help("`gtrun new NAME` writes a scenario to start from"),
-        )
     }
 
     fn unknown_keys(&mut self, at: Vec<Segment>, keys: &[String]) {

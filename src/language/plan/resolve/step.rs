@@ -1,7 +1,7 @@
 //! Steps: their common keys, ids and order.
 
 use super::context::Context;
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::Id;
 use crate::language::expression::Place;
 use crate::language::plan::{Retry, Step, Verb};
