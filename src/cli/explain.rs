@@ -15,7 +15,13 @@ pub(super) struct Args {
 /// Prints what the word means.
 pub(super) fn main(args: Args) -> Exit {
     let Some(word) = args.word else {
-        let names = |kind: EntryKind| entries().into_iter().filter(|entry| entry.kind == kind).map(|entry| entry.name).collect::<Vec<_>>();
+        let names = |kind: EntryKind| {
+            entries()
+                .into_iter()
+                .filter(|entry| entry.kind == kind)
+                .map(|entry| entry.name)
+                .collect::<Vec<_>>()
+        };
         let mut out = String::new();
         for kind in EntryKind::ALL {
             let mut names = names(kind);
@@ -27,13 +33,18 @@ pub(super) fn main(args: Args) -> Exit {
         out.push_str("`gtrun explain WORD` says what one means.\n");
         return output::print(&out);
     };
-    if let Some(kind) = EntryKind::ALL.into_iter().find(|kind| kind.plural() == word || kind.name() == word) {
+    if let Some(kind) = EntryKind::ALL
+        .into_iter()
+        .find(|kind| kind.plural() == word || kind.name() == word)
+    {
         let list: String = entries().iter().filter(|entry| entry.kind == kind).map(short).collect();
         return output::print(&list);
     }
     let found = find(&word);
     if found.is_empty() {
-        let near = nearest_entry(&word).map_or("`gtrun explain` lists all names".to_owned(), |near| format!("did you mean `{near}`?"));
+        let near = nearest_entry(&word).map_or("`gtrun explain` lists all names".to_owned(), |near| {
+            format!("did you mean `{near}`?")
+        });
         eprintln!("gtrun: nothing is called `{word}`; {near}");
         return Exit::Usage;
     }
@@ -46,5 +57,10 @@ fn short(entry: &Entry) -> String {
 }
 
 fn long(entry: &Entry) -> String {
-    format!("{} ({})\n\n  {}\n", entry.usage_with_name(), entry.kind.name(), entry.text.replace('\n', "\n  "))
+    format!(
+        "{} ({})\n\n  {}\n",
+        entry.usage_with_name(),
+        entry.kind.name(),
+        entry.text.replace('\n', "\n  ")
+    )
 }

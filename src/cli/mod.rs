@@ -26,8 +26,8 @@ mod new;
 mod output;
 mod report;
 mod run;
-mod selfcheck;
 mod schema;
+mod selfcheck;
 mod serve;
 mod validate;
 

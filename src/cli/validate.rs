@@ -54,7 +54,10 @@ pub(super) fn main(args: Args) -> Exit {
     let files = match files(&args.paths) {
         Ok(files) => files,
         Err(path) => {
-            eprintln!("gtrun: there is no file and no folder {}; next: gtrun validate scenarios", path.display());
+            eprintln!(
+                "gtrun: there is no file and no folder {}; next: gtrun validate scenarios",
+                path.display()
+            );
             return Exit::InvalidFile;
         }
     };
@@ -69,7 +72,10 @@ pub(super) fn main(args: Args) -> Exit {
             return Exit::Usage;
         }
     };
-    let options = LoadOptions { environment: args.environment, ..LoadOptions::default() };
+    let options = LoadOptions {
+        environment: args.environment,
+        ..LoadOptions::default()
+    };
     let mut checked = Vec::new();
     for file in &files {
         let (kind, found) = validate(file, &options, &Disk);
@@ -77,8 +83,15 @@ pub(super) fn main(args: Args) -> Exit {
         if kind == Some(FileKind::Manifest) && !args.paths.contains(file) {
             continue;
         }
-        if changed.as_ref().is_none_or(|changed| uses(file, &found.sources, changed)) {
-            checked.push(Checked { name: file.display().to_string(), diagnostics: found.diagnostics, sources: found.sources });
+        if changed
+            .as_ref()
+            .is_none_or(|changed| uses(file, &found.sources, changed))
+        {
+            checked.push(Checked {
+                name: file.display().to_string(),
+                diagnostics: found.diagnostics,
+                sources: found.sources,
+            });
         }
     }
     show(&checked, args.format)
@@ -92,19 +105,35 @@ fn show(checked: &[Checked], format: Format) -> Exit {
                 eprint!("{}", render_human(&file.diagnostics, &file.sources, style()));
             }
             total.say(checked.len());
-            if total.errors + total.warnings == 0 { output::print(&format!("{} right\n", plural(checked.len(), "file"))) } else { Exit::Success }
+            if total.errors + total.warnings == 0 {
+                output::print(&format!("{} right\n", plural(checked.len(), "file")))
+            } else {
+                Exit::Success
+            }
         }
         Format::Json => {
-            let diagnostics: Vec<_> = checked.iter().flat_map(|file| json(&file.diagnostics, &file.sources)).collect();
+            let diagnostics: Vec<_> = checked
+                .iter()
+                .flat_map(|file| json(&file.diagnostics, &file.sources))
+                .collect();
             let value = serde_json::json!({ "files": checked.len(), "errors": total.errors, "warnings": total.warnings, "diagnostics": diagnostics });
             output::print(&format!("{value:#}\n"))
         }
-        Format::Github => output::print(&checked.iter().map(|file| github(&file.diagnostics, &file.sources)).collect::<String>()),
+        Format::Github => output::print(
+            &checked
+                .iter()
+                .map(|file| github(&file.diagnostics, &file.sources))
+                .collect::<String>(),
+        ),
         Format::Sarif => {
             let found = checked.iter().map(|file| (file.diagnostics.as_slice(), &file.sources));
             output::print(&format!("{:#}\n", sarif(found, env!("CARGO_PKG_VERSION"))))
         }
-        Format::Junit => match junit(checked.iter().map(|file| (file.name.as_str(), file.diagnostics.as_slice(), &file.sources))) {
+        Format::Junit => match junit(
+            checked
+                .iter()
+                .map(|file| (file.name.as_str(), file.diagnostics.as_slice(), &file.sources)),
+        ) {
             Ok(text) => output::print(&text),
             Err(error) => {
                 eprintln!("gtrun: the report cannot be written as XML: {error}");
@@ -115,7 +144,11 @@ fn show(checked: &[Checked], format: Format) -> Exit {
     if format != Format::Human {
         total.say(checked.len());
     }
-    if total.errors > 0 { printed.worst(Exit::InvalidFile) } else { printed }
+    if total.errors > 0 {
+        printed.worst(Exit::InvalidFile)
+    } else {
+        printed
+    }
 }
 
 /// What was found in all files.
@@ -159,7 +192,11 @@ fn plural(count: usize, word: &str) -> String {
 pub(super) fn style() -> Style {
     let terminal = std::io::stderr().is_terminal();
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    Style { color: terminal && !no_color, unicode: terminal, width: 100 }
+    Style {
+        color: terminal && !no_color,
+        unicode: terminal,
+        width: 100,
+    }
 }
 
 /// The files to check, folders searched; `Err` is a path where nothing is.
@@ -182,11 +219,17 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, PathBuf> {
 /// YAML files below a folder, by name. Hidden folders and those of build tools and of runs hold no scenarios; links are not followed.
 fn search(folder: &Path, out: &mut Vec<PathBuf>) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut entries: Vec<(PathBuf, bool)> =
-        entries.filter_map(|entry| Some((entry.path(), entry.file_type().ok()?))).filter(|(_, kind)| !kind.is_symlink()).map(|(path, kind)| (path, kind.is_dir())).collect();
+    let mut entries: Vec<(PathBuf, bool)> = entries
+        .filter_map(|entry| Some((entry.path(), entry.file_type().ok()?)))
+        .filter(|(_, kind)| !kind.is_symlink())
+        .map(|(path, kind)| (path, kind.is_dir()))
+        .collect();
     entries.sort();
     for (path, is_folder) in entries {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         if is_folder {
             if !name.starts_with('.') && !matches!(name.as_str(), "target" | "node_modules" | "artifacts") {
                 search(&path, out);
@@ -200,7 +243,10 @@ fn search(folder: &Path, out: &mut Vec<PathBuf>) {
 /// Files that differ from a commit, the uncommitted and untracked ones included. Runs git and nothing else.
 fn changed(revision: &str) -> Result<BTreeSet<PathBuf>, String> {
     let git = |arguments: &[&str]| -> Result<String, String> {
-        let output = Command::new("git").args(arguments).output().map_err(|error| format!("git cannot be started: {error}"))?;
+        let output = Command::new("git")
+            .args(arguments)
+            .output()
+            .map_err(|error| format!("git cannot be started: {error}"))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(format!("git says: {}", said.lines().next().unwrap_or("nothing").trim()));
@@ -209,16 +255,41 @@ fn changed(revision: &str) -> Result<BTreeSet<PathBuf>, String> {
     };
     let root = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?.trim_end_matches('\n'));
     // What a pull request changes is counted from where it left the other branch.
-    let base = git(&["merge-base", "--end-of-options", revision, "HEAD"]).or_else(|_| git(&["rev-parse", "--verify", "--end-of-options", &format!("{revision}^{{commit}}")]))?;
+    let base = git(&["merge-base", "--end-of-options", revision, "HEAD"]).or_else(|_| {
+        git(&[
+            "rev-parse",
+            "--verify",
+            "--end-of-options",
+            &format!("{revision}^{{commit}}"),
+        ])
+    })?;
     let root_text = root.to_string_lossy().into_owned();
-    let tracked = git(&["-C", &root_text, "diff", "--name-only", "--no-renames", "-z", base.trim(), "--"])?;
+    let tracked = git(&[
+        "-C",
+        &root_text,
+        "diff",
+        "--name-only",
+        "--no-renames",
+        "-z",
+        base.trim(),
+        "--",
+    ])?;
     let new = git(&["-C", &root_text, "ls-files", "--others", "--exclude-standard", "-z"])?;
-    let names = tracked.split('\0').chain(new.split('\0')).filter(|name| !name.is_empty());
-    Ok(names.map(|name| root.join(name)).map(|path| path.canonicalize().unwrap_or(path)).collect())
+    let names = tracked
+        .split('\0')
+        .chain(new.split('\0'))
+        .filter(|name| !name.is_empty());
+    Ok(names
+        .map(|name| root.join(name))
+        .map(|path| path.canonicalize().unwrap_or(path))
+        .collect())
 }
 
 /// True when the file, or one that it includes or uses, is among the changed ones.
 fn uses(file: &Path, sources: &SourceMap, changed: &BTreeSet<PathBuf>) -> bool {
     let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    changed.contains(&canonical(file)) || sources.iter().any(|(_, source)| changed.contains(&canonical(Path::new(&source.name))))
+    changed.contains(&canonical(file))
+        || sources
+            .iter()
+            .any(|(_, source)| changed.contains(&canonical(Path::new(&source.name))))
 }

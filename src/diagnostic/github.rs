@@ -25,7 +25,10 @@ pub fn github(diagnostics: &[Diagnostic], sources: &SourceMap) -> String {
                 properties.push(format!("endColumn={}", end.column.saturating_sub(1).max(start.column)));
             }
         }
-        properties.push(format!("title={}", property(&format!("{} {}", diagnostic.code, diagnostic.code.title()))));
+        properties.push(format!(
+            "title={}",
+            property(&format!("{} {}", diagnostic.code, diagnostic.code.title()))
+        ));
         let text = match &diagnostic.help {
             Some(help) => format!("{}\nhelp: {help}", diagnostic.message),
             None => diagnostic.message.clone(),

@@ -8,14 +8,21 @@ use super::{Diagnostic, Severity, SourceMap, Style, render_human};
 ///
 /// # Errors
 /// When a text cannot be written as XML.
-pub fn junit<'a>(found: impl IntoIterator<Item = (&'a str, &'a [Diagnostic], &'a SourceMap)>) -> Result<String, quick_junit::SerializeError> {
+pub fn junit<'a>(
+    found: impl IntoIterator<Item = (&'a str, &'a [Diagnostic], &'a SourceMap)>,
+) -> Result<String, quick_junit::SerializeError> {
     let mut suite = TestSuite::new("gtrun validate");
     for (file, diagnostics, sources) in found {
-        let (errors, others): (Vec<Diagnostic>, Vec<Diagnostic>) = diagnostics.iter().cloned().partition(|d| d.severity == Severity::Error);
+        let (errors, others): (Vec<Diagnostic>, Vec<Diagnostic>) =
+            diagnostics.iter().cloned().partition(|d| d.severity == Severity::Error);
         let status = match errors.as_slice() {
             [] => TestCaseStatus::success(),
             [first, rest @ ..] => {
-                let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
+                let more = if rest.is_empty() {
+                    String::new()
+                } else {
+                    format!(" (and {} more)", rest.len())
+                };
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                 status.set_type(first.code.to_string());
                 status.set_message(format!("{}{more}", first.message));

@@ -7,8 +7,15 @@ use super::{Code, Diagnostic, Severity, SourceMap, Span};
 /// A log with one run. Each file's diagnostics come with their own sources.
 pub fn sarif<'a>(found: impl IntoIterator<Item = (&'a [Diagnostic], &'a SourceMap)>, version: &str) -> Value {
     let rules: Vec<Value> = Code::ALL.iter().map(|code| rule(*code)).collect();
-    let results: Vec<Value> =
-        found.into_iter().flat_map(|(diagnostics, sources)| diagnostics.iter().map(|diagnostic| result(diagnostic, sources)).collect::<Vec<_>>()).collect();
+    let results: Vec<Value> = found
+        .into_iter()
+        .flat_map(|(diagnostics, sources)| {
+            diagnostics
+                .iter()
+                .map(|diagnostic| result(diagnostic, sources))
+                .collect::<Vec<_>>()
+        })
+        .collect();
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -42,7 +49,11 @@ fn result(diagnostic: &Diagnostic, sources: &SourceMap) -> Value {
     };
     let index = Code::ALL.iter().position(|code| *code == diagnostic.code);
     let mut labels = diagnostic.labels.iter();
-    let locations: Vec<Value> = labels.next().map(|label| json!({ "physicalLocation": location(label.span, sources) })).into_iter().collect();
+    let locations: Vec<Value> = labels
+        .next()
+        .map(|label| json!({ "physicalLocation": location(label.span, sources) }))
+        .into_iter()
+        .collect();
     let related: Vec<Value> = labels
         .enumerate()
         .map(|(id, label)| json!({ "id": id + 1, "physicalLocation": location(label.span, sources), "message": { "text": label.text } }))

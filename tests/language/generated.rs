@@ -69,11 +69,17 @@ fn every_key_is_described() {
 
 #[test]
 fn documents_are_those_of_the_types() {
-    for (name, text) in [("language", gtrun::language::reference::language()), ("errors", gtrun::language::reference::errors())] {
+    for (name, text) in [
+        ("language", gtrun::language::reference::language()),
+        ("errors", gtrun::language::reference::errors()),
+    ] {
         if let Err(difference) = expect_file(&repository("docs").join(format!("{name}.md")), &text) {
             panic!("{difference}");
         }
-        assert!(!text.contains("(there is no"), "{name}.md asks for a table that does not exist");
+        assert!(
+            !text.contains("(there is no"),
+            "{name}.md asks for a table that does not exist"
+        );
     }
 }
 
@@ -85,7 +91,17 @@ fn every_code_can_be_explained() {
     for code in Code::ALL {
         assert_eq!(find(&code.to_string()).len(), 1, "{code}");
     }
-    for word in ["lb_down", "before", "active", "request", "container_log", "preconditions", "protected", "vars", "sessions"] {
+    for word in [
+        "lb_down",
+        "before",
+        "active",
+        "request",
+        "container_log",
+        "preconditions",
+        "protected",
+        "vars",
+        "sessions",
+    ] {
         assert!(!find(word).is_empty(), "{word}");
     }
 }

@@ -226,7 +226,9 @@ pub(super) fn is_manifest(tree: &Tree) -> bool {
 fn another_kind(tree: &Tree, scenario: bool) -> Option<Diagnostic> {
     let entry = |key: &str| tree.root.entry(key);
     let wrong = |key: &Entry, message: &str, help: &str| {
-        Diagnostic::error(Code::WrongFile, message).at(tree.span(key.key_at), "").help(help)
+        Diagnostic::error(Code::WrongFile, message)
+            .at(tree.span(key.key_at), "")
+            .help(help)
     };
     if let Some(key) = entry("apiVersion").filter(|_| is_manifest(tree)) {
         let message = "this is a Kubernetes manifest, neither a scenario nor an environment";
@@ -241,7 +243,11 @@ fn another_kind(tree: &Tree, scenario: bool) -> Option<Diagnostic> {
         let message = format!("an environment has no {}", key.key);
         wrong(key, &message, "they stand in a scenario, and a scenario has no `kind`")
     } else {
-        wrong(key, "this is a scenario, not an environment", "an environment has `kind: sim`, `lab` or `cluster`")
+        wrong(
+            key,
+            "this is a scenario, not an environment",
+            "an environment has `kind: sim`, `lab` or `cluster`",
+        )
     })
 }
 

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::table::kind;
-use crate::language::nearest::nearest;
 use crate::diagnostic::Code;
+use crate::language::nearest::nearest;
 use crate::language::schema::{environment_schema, scenario_schema};
 use crate::language::vocabulary::{EventField, EventName, Function, Root, Signal, WordSet};
 
@@ -49,14 +49,28 @@ pub enum EntryKind {
 impl Entry {
     /// How it is written, with its name in front where the usage does not hold it.
     pub fn usage_with_name(&self) -> String {
-        if self.kind == EntryKind::Code { format!("{}: {}", self.name, self.usage) } else { self.usage.clone() }
+        if self.kind == EntryKind::Code {
+            format!("{}: {}", self.name, self.usage)
+        } else {
+            self.usage.clone()
+        }
     }
 }
 
 impl EntryKind {
     /// All of them, in the order of the list.
-    pub const ALL: [Self; 10] =
-        [Self::Verb, Self::Probe, Self::Key, Self::Event, Self::Function, Self::Signal, Self::Root, Self::Field, Self::Word, Self::Code];
+    pub const ALL: [Self; 10] = [
+        Self::Verb,
+        Self::Probe,
+        Self::Key,
+        Self::Event,
+        Self::Function,
+        Self::Signal,
+        Self::Root,
+        Self::Field,
+        Self::Word,
+        Self::Code,
+    ];
 
     /// In the singular.
     pub const fn name(self) -> &'static str {
@@ -100,15 +114,47 @@ pub fn entries() -> Vec<Entry> {
     for schema in [&scenario, &environment_schema()] {
         all_keys(schema, schema, "", &mut out, 0);
     }
-    let entry = |name: &str, kind, usage: &str, text: &str| Entry { name: name.to_owned(), kind, usage: usage.to_owned(), text: text.to_owned() };
-    out.extend(EventName::ALL.iter().map(|e| entry(e.as_str(), EntryKind::Event, e.usage(), e.meaning())));
-    out.extend(Function::ALL.iter().map(|f| entry(f.as_str(), EntryKind::Function, f.usage(), f.meaning())));
-    out.extend(Signal::ALL.iter().map(|s| entry(s.as_str(), EntryKind::Signal, s.as_str(), s.meaning())));
-    out.extend(Root::ALL.iter().map(|r| entry(r.as_str(), EntryKind::Root, r.as_str(), r.meaning())));
-    out.extend(EventField::ALL.iter().map(|f| entry(f.as_str(), EntryKind::Field, f.as_str(), f.meaning())));
+    let entry = |name: &str, kind, usage: &str, text: &str| Entry {
+        name: name.to_owned(),
+        kind,
+        usage: usage.to_owned(),
+        text: text.to_owned(),
+    };
+    out.extend(
+        EventName::ALL
+            .iter()
+            .map(|e| entry(e.as_str(), EntryKind::Event, e.usage(), e.meaning())),
+    );
+    out.extend(
+        Function::ALL
+            .iter()
+            .map(|f| entry(f.as_str(), EntryKind::Function, f.usage(), f.meaning())),
+    );
+    out.extend(
+        Signal::ALL
+            .iter()
+            .map(|s| entry(s.as_str(), EntryKind::Signal, s.as_str(), s.meaning())),
+    );
+    out.extend(
+        Root::ALL
+            .iter()
+            .map(|r| entry(r.as_str(), EntryKind::Root, r.as_str(), r.meaning())),
+    );
+    out.extend(
+        EventField::ALL
+            .iter()
+            .map(|f| entry(f.as_str(), EntryKind::Field, f.as_str(), f.meaning())),
+    );
     for set in WordSet::ALL {
         let words = set.words().into_iter();
-        out.extend(words.map(|word| entry(word.as_str(), EntryKind::Word, word.as_str(), &format!("{} (one of the {})", word.meaning(), set.meaning()))));
+        out.extend(words.map(|word| {
+            entry(
+                word.as_str(),
+                EntryKind::Word,
+                word.as_str(),
+                &format!("{} (one of the {})", word.meaning(), set.meaning()),
+            )
+        }));
     }
     out.extend(Code::ALL.iter().map(|code| {
         let text = format!("{}\n\n{}", code.explanation(), code.example());
@@ -119,7 +165,10 @@ pub fn entries() -> Vec<Entry> {
 
 /// Everything of this name, in any case.
 pub fn find(name: &str) -> Vec<Entry> {
-    entries().into_iter().filter(|entry| entry.name.eq_ignore_ascii_case(name)).collect()
+    entries()
+        .into_iter()
+        .filter(|entry| entry.name.eq_ignore_ascii_case(name))
+        .collect()
 }
 
 /// The name that is nearest to what was written.
@@ -130,17 +179,31 @@ pub fn nearest_entry(written: &str) -> Option<String> {
 
 /// Verbs, kinds of probes: with their options.
 fn kinds(schema: &Value, definition: &str, entry_kind: EntryKind, out: &mut Vec<Entry>) {
-    let Some(found) = schema.pointer(&format!("/$defs/{definition}")) else { return };
+    let Some(found) = schema.pointer(&format!("/$defs/{definition}")) else {
+        return;
+    };
     let branches = found.get("oneOf").and_then(Value::as_array).into_iter().flatten();
     for name in branches.filter_map(|branch| branch.pointer("/required/0")?.as_str()) {
-        let Some(property) = found.pointer(&format!("/properties/{name}")) else { continue };
+        let Some(property) = found.pointer(&format!("/properties/{name}")) else {
+            continue;
+        };
         let mut text = describe(property);
-        let options = property.get("$ref").and_then(Value::as_str).and_then(|target| schema.pointer(target.trim_start_matches('#')));
-        let options = options.and_then(|options| options.get("properties")).and_then(Value::as_object);
+        let options = property
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|target| schema.pointer(target.trim_start_matches('#')));
+        let options = options
+            .and_then(|options| options.get("properties"))
+            .and_then(Value::as_object);
         for (option, value) in options.into_iter().flatten() {
             text.push_str(&format!("\n  {option} ({}): {}", kind(schema, value), describe(value)));
         }
-        out.push(Entry { name: name.to_owned(), kind: entry_kind, usage: format!("{name}: {}", kind(schema, property)), text });
+        out.push(Entry {
+            name: name.to_owned(),
+            kind: entry_kind,
+            usage: format!("{name}: {}", kind(schema, property)),
+            text,
+        });
     }
 }
 
@@ -148,18 +211,38 @@ fn kinds(schema: &Value, definition: &str, entry_kind: EntryKind, out: &mut Vec<
 fn all_keys(schema: &Value, object: &Value, path: &str, out: &mut Vec<Entry>, depth: usize) {
     let properties = object.get("properties").and_then(Value::as_object);
     for (name, property) in properties.into_iter().flatten() {
-        let usage = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        let target = property.get("$ref").and_then(Value::as_str).and_then(|target| schema.pointer(target.trim_start_matches('#')));
-        let known = out.iter().any(|entry| entry.kind == EntryKind::Key && entry.usage == format!("{usage}: {}", kind(schema, property)));
+        let usage = if path.is_empty() {
+            name.clone()
+        } else {
+            format!("{path}.{name}")
+        };
+        let target = property
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|target| schema.pointer(target.trim_start_matches('#')));
+        let known = out
+            .iter()
+            .any(|entry| entry.kind == EntryKind::Key && entry.usage == format!("{usage}: {}", kind(schema, property)));
         if !known {
-            out.push(Entry { name: name.clone(), kind: EntryKind::Key, usage: format!("{usage}: {}", kind(schema, property)), text: describe(property) });
+            out.push(Entry {
+                name: name.clone(),
+                kind: EntryKind::Key,
+                usage: format!("{usage}: {}", kind(schema, property)),
+                text: describe(property),
+            });
         }
-        if let Some(target) = target.filter(|target| depth < 4 && target.get("oneOf").is_none() && target.get("properties").is_some()) {
+        if let Some(target) =
+            target.filter(|target| depth < 4 && target.get("oneOf").is_none() && target.get("properties").is_some())
+        {
             all_keys(schema, target, &usage, out, depth + 1);
         }
     }
 }
 
 fn describe(property: &Value) -> String {
-    property.get("description").and_then(Value::as_str).unwrap_or_default().to_owned()
+    property
+        .get("description")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }

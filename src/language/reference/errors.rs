@@ -13,7 +13,12 @@ pub fn errors() -> String {
             chapter = code.chapter();
             out.push_str(&format!("\n## {chapter}\n"));
         }
-        out.push_str(&format!("\n### {code}: {}\n\n{}\n\n```yaml\n{}\n```\n", code.title(), code.explanation(), code.example()));
+        out.push_str(&format!(
+            "\n### {code}: {}\n\n{}\n\n```yaml\n{}\n```\n",
+            code.title(),
+            code.explanation(),
+            code.example()
+        ));
     }
     out
 }

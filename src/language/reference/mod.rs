@@ -18,7 +18,10 @@ const FRAME: &str = include_str!("language.md");
 pub fn language() -> String {
     let mut out = String::new();
     for line in FRAME.lines() {
-        match line.strip_prefix("<!-- table ").and_then(|rest| rest.strip_suffix(" -->")) {
+        match line
+            .strip_prefix("<!-- table ")
+            .and_then(|rest| rest.strip_suffix(" -->"))
+        {
             Some(name) => out.push_str(table_named(name).trim()),
             None => out.push_str(line),
         }
@@ -36,16 +39,48 @@ fn table_named(name: &str) -> String {
         return table::keys(&super::schema::environment_schema(), definition);
     }
     match name {
-        "events" => table::rows(&["event", "meaning"], EventName::ALL.iter().map(|e| vec![format!("`{}`", e.usage()), e.meaning().to_owned()])),
-        "functions" => table::rows(&["function", "meaning"], Function::ALL.iter().map(|f| vec![format!("`{}`", f.as_str()), f.meaning().to_owned()])),
-        "signals" => table::rows(&["signal", "meaning"], Signal::ALL.iter().map(|s| vec![format!("`{}`", s.as_str()), s.meaning().to_owned()])),
-        "roots" => table::rows(&["begins with", "meaning"], Root::ALL.iter().map(|r| vec![format!("`{}`", r.as_str()), r.meaning().to_owned()])),
-        "fields" => table::rows(&["field", "meaning"], EventField::ALL.iter().map(|f| vec![format!("`{}`", f.as_str()), f.meaning().to_owned()])),
+        "events" => table::rows(
+            &["event", "meaning"],
+            EventName::ALL
+                .iter()
+                .map(|e| vec![format!("`{}`", e.usage()), e.meaning().to_owned()]),
+        ),
+        "functions" => table::rows(
+            &["function", "meaning"],
+            Function::ALL
+                .iter()
+                .map(|f| vec![format!("`{}`", f.as_str()), f.meaning().to_owned()]),
+        ),
+        "signals" => table::rows(
+            &["signal", "meaning"],
+            Signal::ALL
+                .iter()
+                .map(|s| vec![format!("`{}`", s.as_str()), s.meaning().to_owned()]),
+        ),
+        "roots" => table::rows(
+            &["begins with", "meaning"],
+            Root::ALL
+                .iter()
+                .map(|r| vec![format!("`{}`", r.as_str()), r.meaning().to_owned()]),
+        ),
+        "fields" => table::rows(
+            &["field", "meaning"],
+            EventField::ALL
+                .iter()
+                .map(|f| vec![format!("`{}`", f.as_str()), f.meaning().to_owned()]),
+        ),
         "words" => WordSet::ALL
             .iter()
             .map(|set| {
-                let rows = set.words().into_iter().map(|word| vec![format!("`{}`", word.as_str()), word.meaning().to_owned()]);
-                format!("\n{}:\n\n{}", capital(set.meaning()), table::rows(&["word", "meaning"], rows))
+                let rows = set
+                    .words()
+                    .into_iter()
+                    .map(|word| vec![format!("`{}`", word.as_str()), word.meaning().to_owned()]);
+                format!(
+                    "\n{}:\n\n{}",
+                    capital(set.meaning()),
+                    table::rows(&["word", "meaning"], rows)
+                )
             })
             .collect(),
         "verbs" => table::verbs(),
@@ -55,5 +90,8 @@ fn table_named(name: &str) -> String {
 
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map(|c| c.to_uppercase().chain(chars).collect()).unwrap_or_default()
+    chars
+        .next()
+        .map(|c| c.to_uppercase().chain(chars).collect())
+        .unwrap_or_default()
 }

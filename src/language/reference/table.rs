@@ -16,16 +16,31 @@ pub(super) fn rows(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> St
 
 /// The keys of a definition; `Document` is the root.
 pub(super) fn keys(schema: &Value, definition: &str) -> String {
-    let found = if definition == "file" { Some(schema) } else { schema.pointer(&format!("/$defs/{definition}")) };
-    let Some(properties) = found.and_then(|found| found.get("properties")).and_then(Value::as_object) else {
+    let found = if definition == "file" {
+        Some(schema)
+    } else {
+        schema.pointer(&format!("/$defs/{definition}"))
+    };
+    let Some(properties) = found
+        .and_then(|found| found.get("properties"))
+        .and_then(Value::as_object)
+    else {
         return format!("(there is no definition {definition})\n");
     };
-    let required = found.and_then(|found| found.get("required")).and_then(Value::as_array).cloned().unwrap_or_default();
+    let required = found
+        .and_then(|found| found.get("required"))
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     let line = |(key, property): (&String, &Value)| {
         let needed = required.iter().any(|name| name == key);
         let mark = if needed { ", required" } else { "" };
         let text = property.get("description").and_then(Value::as_str).unwrap_or_default();
-        vec![format!("`{key}`"), format!("{}{mark}", kind(schema, property)), text.replace('\n', " ")]
+        vec![
+            format!("`{key}`"),
+            format!("{}{mark}", kind(schema, property)),
+            text.replace('\n', " "),
+        ]
     };
     rows(&["key", "value", "meaning"], properties.iter().map(line))
 }
@@ -33,16 +48,25 @@ pub(super) fn keys(schema: &Value, definition: &str) -> String {
 /// Every verb with its own table of options.
 pub(super) fn verbs() -> String {
     let schema = scenario_schema();
-    let Some(step) = schema.pointer("/$defs/Step") else { return String::new() };
+    let Some(step) = schema.pointer("/$defs/Step") else {
+        return String::new();
+    };
     let kinds = step.get("oneOf").and_then(Value::as_array).cloned().unwrap_or_default();
-    let verbs: Vec<&str> = kinds.iter().filter_map(|branch| branch.pointer("/required/0")?.as_str()).collect();
+    let verbs: Vec<&str> = kinds
+        .iter()
+        .filter_map(|branch| branch.pointer("/required/0")?.as_str())
+        .collect();
     let mut out = String::new();
     for verb in verbs {
-        let Some(property) = step.pointer(&format!("/properties/{verb}")) else { continue };
+        let Some(property) = step.pointer(&format!("/properties/{verb}")) else {
+            continue;
+        };
         let text = property.get("description").and_then(Value::as_str).unwrap_or_default();
         out.push_str(&format!("### `{verb}`\n\n{text}\n\n"));
         match definition(&schema, property) {
-            Some((name, found)) if found.get("properties").is_some() => out.push_str(&format!("{}\n", keys(&schema, name))),
+            Some((name, found)) if found.get("properties").is_some() => {
+                out.push_str(&format!("{}\n", keys(&schema, name)))
+            }
             _ => out.push_str(&format!("Takes {}.\n\n", kind(&schema, property))),
         }
     }
@@ -58,7 +82,13 @@ fn definition<'a>(schema: &'a Value, property: &'a Value) -> Option<(&'a str, &'
 /// The kind of a value in a few words.
 pub(super) fn kind(schema: &Value, property: &Value) -> String {
     if let Some((name, found)) = definition(schema, property) {
-        let words: Vec<String> = found.get("oneOf").and_then(Value::as_array).into_iter().flatten().filter_map(|branch| Some(format!("`{}`", branch.get("const")?.as_str()?))).collect();
+        let words: Vec<String> = found
+            .get("oneOf")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(|branch| Some(format!("`{}`", branch.get("const")?.as_str()?)))
+            .collect();
         if !words.is_empty() {
             return words.join(", ");
         }
@@ -85,10 +115,20 @@ pub(super) fn kind(schema: &Value, property: &Value) -> String {
     }
     let ty = property.get("type");
     match ty.and_then(Value::as_str) {
-        Some("array") => format!("list of {}", plural(&property.get("items").map_or("values".to_owned(), |items| kind(schema, items)))),
+        Some("array") => format!(
+            "list of {}",
+            plural(
+                &property
+                    .get("items")
+                    .map_or("values".to_owned(), |items| kind(schema, items))
+            )
+        ),
         Some("object") => {
             let inner = property.get("additionalProperties").filter(|value| value.is_object());
-            let by_pattern = property.get("patternProperties").and_then(Value::as_object).and_then(|patterns| patterns.values().next());
+            let by_pattern = property
+                .get("patternProperties")
+                .and_then(Value::as_object)
+                .and_then(|patterns| patterns.values().next());
             match inner.or(by_pattern) {
                 Some(inner) => format!("mapping of name to {}", kind(schema, inner)),
                 None => "mapping".to_owned(),
