@@ -1,11 +1,6 @@
-//! What happened in a run, with everybody who saw it.
+//! Walks the sources and collects what happened.
 
-use std::sync::Arc;
-
-use super::clocks::Sighting;
-use super::request::{envoy_request, haproxy_request};
-use super::server;
-use super::{Timeline, connection, message, sampling};
+use super::{Event, What};
 use crate::evidence::envoy_log::EnvoyEvent;
 use crate::evidence::envoy_stats::Reading;
 use crate::evidence::haproxy_csv::StatusClass;
@@ -15,174 +10,27 @@ use crate::evidence::pod_watch::WatchChange;
 use crate::evidence::run_folder::CallOutcome;
 use crate::evidence::run_log::RunLogLine;
 use crate::time::{Bracket, Duration};
-
-/// One event.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Event {
-    /// What happened.
-    pub what: What,
-    /// The server that it is about, where it is about one.
-    pub server: Option<Arc<str>>,
-    /// The pod that it is about, where it is about one.
-    pub pod: Option<String>,
-    /// Who saw it, each on its own clock; never empty.
-    pub sightings: Vec<Sighting>,
-    /// Details by name, for `timeline.jsonl` and event fields.
-    pub details: Vec<(&'static str, serde_json::Value)>,
-}
-
-/// What happened.
-#[derive(Debug, Clone, PartialEq)]
-pub enum What {
-    /// A call of gtrun: a step, from sent to acknowledged.
-    Step {
-        /// Step id.
-        id: String,
-        /// Verb.
-        verb: String,
-        /// Outcome.
-        outcome: CallOutcome,
-    },
-    /// The call that told a pod to stop.
-    Delete,
-    /// An FSM transition.
-    Transition {
-        /// State left.
-        from: String,
-        /// State entered.
-        to: String,
-    },
-    /// Envoy was told to drain its listeners.
-    DrainListeners,
-    /// The in-flight count settled at zero.
-    ActiveZero,
-    /// The first zero after the drain began.
-    FirstActiveZero,
-    /// A gauge sample that differs from the one before.
-    ActiveCount,
-    /// The health page first answered with a failure.
-    HealthFail,
-    /// A change of a server's state.
-    Lb(ServerChange),
-    /// A reload of the load balancer.
-    LbReload,
-    /// A reset on a connection of a request whose response was not complete.
-    Rst {
-        /// Step id of the request.
-        request: Option<String>,
-    },
-    /// The load balancer ended a request's connection before the response was whole.
-    Cut {
-        /// Step id of the request.
-        request: String,
-    },
-    /// A request or load was sent.
-    Started {
-        /// Step id.
-        id: String,
-    },
-    /// A request or load was over.
-    Ended {
-        /// Step id.
-        id: String,
-        /// The response was whole; `None` when nobody says.
-        whole: Option<bool>,
-    },
-    /// HTTP/2 GOAWAY came in.
-    Goaway {
-        /// Step id.
-        id: String,
-    },
-    /// SIGTERM in a container.
-    Sigterm {
-        /// `hc`, `sidecar`, `app`, or the container's name.
-        container: String,
-    },
-    /// A container ended.
-    ContainerExit {
-        /// `hc`, `sidecar`, `app`, or the container's name.
-        container: String,
-    },
-    /// A pod has a deletion timestamp.
-    PodTerminating,
-    /// A pod is gone from the API.
-    PodGone,
-    /// A pod became Ready.
-    PodReady,
-    /// A pod is no longer Ready.
-    NotReady,
-    /// A pod left the EndpointSlice.
-    EndpointRemoved,
-    /// A rollout began.
-    RolloutStarted,
-    /// A rollout is over.
-    RolloutFinished,
-    /// A `mark` step.
-    Mark {
-        /// Its name.
-        name: String,
-    },
-}
-
-impl What {
-    /// Name on disk; those of the old harness are kept.
-    pub fn name_on_disk(&self) -> &'static str {
-        match self {
-            Self::Step { .. } => "step",
-            Self::Delete => "pod_delete",
-            Self::Transition { .. } => "hc_state",
-            Self::DrainListeners => "envoy_drain_listeners",
-            Self::ActiveZero => "active_zero",
-            Self::FirstActiveZero => "first_active_zero",
-            Self::ActiveCount => "envoy_active_count",
-            Self::HealthFail => "health_fail",
-            Self::Lb(ServerChange::Down | ServerChange::DownByTracking) => "haproxy_backend_down",
-            Self::Lb(_) => "haproxy_state",
-            Self::LbReload => "haproxy_reload",
-            Self::Rst { .. } => "tcp_rst",
-            Self::Cut { .. } => "request_cut",
-            Self::Started { .. } => "request_started",
-            Self::Ended { .. } => "request_ended",
-            Self::Goaway { .. } => "http2_goaway",
-            Self::Sigterm { .. } => "sigterm",
-            Self::ContainerExit { .. } => "container_exit",
-            Self::PodTerminating => "pod_terminating",
-            Self::PodGone => "pod_gone",
-            Self::PodReady => "pod_ready",
-            Self::NotReady => "not_ready",
-            Self::EndpointRemoved => "endpoint_removed",
-            Self::RolloutStarted => "rollout_started",
-            Self::RolloutFinished => "rollout_finished",
-            Self::Mark { .. } => "mark",
-        }
-    }
-}
+use crate::timeline::clocks::Sighting;
+use crate::timeline::request::{envoy_request, haproxy_request};
+use crate::timeline::server;
+use crate::timeline::{Timeline, connection, message, sampling};
+use std::sync::Arc;
 
 /// Collects events while the sources are walked.
-struct Builder<'t, 'e> {
+pub(super) struct Builder<'t, 'e> {
     timeline: &'t Timeline<'e>,
-    events: Vec<Event>,
+    pub(super) events: Vec<Event>,
 }
 
-/// All events of a run.
-pub fn all(timeline: &Timeline<'_>) -> Vec<Event> {
-    let mut b = Builder {
-        timeline,
-        events: Vec::new(),
-    };
-    b.calls();
-    b.run_log();
-    b.fsm();
-    b.envoy();
-    b.gauges();
-    b.servers();
-    b.targets();
-    b.requests();
-    b.watches();
-    b.events
-}
+impl<'t, 'e> Builder<'t, 'e> {
+    /// Nothing is collected yet.
+    pub(super) fn new(timeline: &'t Timeline<'e>) -> Self {
+        Self {
+            timeline,
+            events: Vec::new(),
+        }
+    }
 
-impl<'e> Builder<'_, 'e> {
     fn add(&mut self, what: What, sightings: impl IntoIterator<Item = Sighting>) -> Option<&mut Event> {
         let sightings: Vec<Sighting> = sightings.into_iter().collect();
         if sightings.is_empty() {
@@ -198,7 +46,7 @@ impl<'e> Builder<'_, 'e> {
         self.events.last_mut()
     }
 
-    fn calls(&mut self) {
+    pub(super) fn calls(&mut self) {
         let Some(clock) = self.timeline.clocks.named("gtrun") else {
             return;
         };
@@ -247,7 +95,7 @@ impl<'e> Builder<'_, 'e> {
         }
     }
 
-    fn run_log(&mut self) {
+    pub(super) fn run_log(&mut self) {
         let Some(log) = &self.timeline.evidence.run_log else {
             return;
         };
@@ -296,7 +144,7 @@ impl<'e> Builder<'_, 'e> {
         }
     }
 
-    fn fsm(&mut self) {
+    pub(super) fn fsm(&mut self) {
         for pod in &self.timeline.site.pods {
             let Some(hc) = pod.hc.map(|i| &self.timeline.evidence.hc_logs[i]) else {
                 continue;
@@ -356,7 +204,7 @@ impl<'e> Builder<'_, 'e> {
         }
     }
 
-    fn envoy(&mut self) {
+    pub(super) fn envoy(&mut self) {
         for pod in &self.timeline.site.pods {
             let Some(log) = pod.envoy.map(|i| &self.timeline.evidence.envoy_logs[i]) else {
                 continue;
@@ -380,10 +228,10 @@ impl<'e> Builder<'_, 'e> {
     }
 
     /// Gauge samples that differ from the one before, the first included.
-    fn gauges(&mut self) {
+    pub(super) fn gauges(&mut self) {
         for pod in &self.timeline.site.pods {
             for series in pod.stats.iter().map(|i| &self.timeline.evidence.envoy_stats[*i]) {
-                let names = super::zero::GaugeNames::learn(self.timeline, &series.samples);
+                let names = crate::timeline::zero::GaugeNames::learn(self.timeline, &series.samples);
                 let brackets = sampling::gauge_brackets(series);
                 let mut before = None;
                 for (sample, at) in series.samples.iter().zip(brackets) {
@@ -409,7 +257,7 @@ impl<'e> Builder<'_, 'e> {
         }
     }
 
-    fn servers(&mut self) {
+    pub(super) fn servers(&mut self) {
         let timeline = self.timeline;
         for s in &timeline.site.servers {
             let logged = server::logged_changes(timeline.evidence, &timeline.site, timeline.haproxy_log, &s.name);
@@ -458,7 +306,7 @@ impl<'e> Builder<'_, 'e> {
         }
     }
 
-    fn targets(&mut self) {
+    pub(super) fn targets(&mut self) {
         for target in &self.timeline.targets {
             // The target's DOWN was told by several sources: one event with all of them.
             if let Some(down) = &target.down {
@@ -480,7 +328,7 @@ impl<'e> Builder<'_, 'e> {
                 }
             }
             let server = Arc::clone(&target.server);
-            if let Some(first) = super::zero::first_after_drain(self.timeline, target)
+            if let Some(first) = crate::timeline::zero::first_after_drain(self.timeline, target)
                 && let Some(e) = self.add(What::FirstActiveZero, [first])
             {
                 e.server = Some(server);
@@ -488,7 +336,7 @@ impl<'e> Builder<'_, 'e> {
         }
     }
 
-    fn requests(&mut self) {
+    pub(super) fn requests(&mut self) {
         let timeline = self.timeline;
         for request in &timeline.requests.single {
             let (mut sent, mut over) = message::client_moments(timeline.evidence, request, &timeline.clocks);
@@ -560,7 +408,7 @@ impl<'e> Builder<'_, 'e> {
     }
 
     /// Resets and cuts on the connections of a request, while its response was not complete.
-    fn packets(&mut self, id: &str, attempts: &[super::request::Attempt]) {
+    fn packets(&mut self, id: &str, attempts: &[crate::timeline::request::Attempt]) {
         let timeline = self.timeline;
         for attempt in attempts {
             let port = attempt
@@ -613,7 +461,7 @@ impl<'e> Builder<'_, 'e> {
         }
     }
 
-    fn watches(&mut self) {
+    pub(super) fn watches(&mut self) {
         let timeline = self.timeline;
         for watch in timeline
             .evidence
@@ -699,7 +547,6 @@ impl<'e> Builder<'_, 'e> {
     }
 }
 
-/// The change between two sampled states, `None` when they are of one kind.
 /// The status that the statistics show after a logged change.
 const fn status_after(change: ServerChange) -> &'static str {
     match change {
@@ -711,6 +558,7 @@ const fn status_after(change: ServerChange) -> &'static str {
     }
 }
 
+/// The change between two sampled states, `None` when they are of one kind.
 fn sampled_change(before: StatusClass, now: StatusClass) -> Option<ServerChange> {
     let kind = |c: StatusClass| match c {
         StatusClass::Up | StatusClass::GoingDown | StatusClass::NoCheck => Some(ServerChange::Up),

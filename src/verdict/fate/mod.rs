@@ -1,135 +1,23 @@
 //! The fate of a single request: protected, broken, rescued, lost, not in flight, or the evidence cannot say.
 
-use super::attempt::{self, AttemptView, Shown};
-use super::fact::{self, StatStory};
-use super::{AttemptFinding, Cause, Fate, RequestFinding};
+mod client;
+mod statistics;
+
 use crate::evidence::client::{ClientRequest, Outcome as ClientOutcome};
 use crate::evidence::envoy_log::EnvoyEvent;
 use crate::evidence::envoy_stats::Reading;
 use crate::evidence::haproxy_log::HaproxyRequest;
 use crate::evidence::hc_log::HcEvent;
 use crate::evidence::run_log::RunLogLine;
-use crate::time::{Bracket, Duration};
+use crate::time::Duration;
 use crate::timeline::clocks::Sighting;
 use crate::timeline::request::Request;
 use crate::timeline::{Target, Timeline, message, sampling, server};
-
-/// What the client's side says, from its own record or from the run log's summary.
-#[derive(Debug, Clone, Default)]
-struct ClientView {
-    outcome: Option<ClientOutcome>,
-    status: Option<u16>,
-    total: Option<Duration>,
-    connects: Option<u32>,
-    bytes: Option<u64>,
-    by: Option<String>,
-    /// The run log saw it end long before the load balancer's side did.
-    left_early: bool,
-}
-
-impl ClientView {
-    fn of(timeline: &Timeline<'_>, request: &Request, warnings: &mut Vec<String>) -> Self {
-        let evidence = timeline.evidence;
-        let summary = evidence
-            .run_log
-            .iter()
-            .filter(|l| l.file.is_none_or(|f| timeline.clocks.belongs(f)));
-        let summary = summary.flat_map(|l| &l.entries).find_map(|e| match &e.what {
-            RunLogLine::Summary {
-                id,
-                status,
-                total,
-                exit,
-            } if *id == request.id => Some((*status, *total, *exit)),
-            _ => None,
-        });
-        let client = request.client.map(|i| &evidence.clients[i]);
-        let client = client.filter(|c| timeline.clocks.belongs(c.place.file));
-        if let Some(c) = client {
-            let trouble = request.client_trouble.clone().or_else(|| contradicts(c, summary));
-            match trouble {
-                None => {
-                    return Self {
-                        outcome: Some(c.outcome),
-                        status: c.status,
-                        total: c.total,
-                        connects: c.connects,
-                        bytes: c.bytes,
-                        ..Self::default()
-                    };
-                }
-                Some(why) => warnings.push(format!("{}: {why}; it is not used", evidence.file(c.place.file).name)),
-            }
-            // A record that is not of this run: nothing else of the client's side is believed either.
-            return Self::default();
-        }
-        match summary {
-            Some((status, total, exit)) => Self {
-                outcome: Some(outcome_of_summary(status, exit)),
-                status,
-                total,
-                by: Some("run.log".to_owned()),
-                ..Self::default()
-            },
-            None => Self::default(),
-        }
-    }
-
-    fn whole(&self) -> Option<bool> {
-        self.outcome.and_then(ClientOutcome::whole)
-    }
-
-    /// The client went away by itself.
-    fn gave_up(&self) -> bool {
-        matches!(self.outcome, Some(ClientOutcome::Timeout | ClientOutcome::Aborted)) || self.left_early
-    }
-
-    /// The answer was made by the load balancer, or there was none: nothing whole came from a pod.
-    fn unanswered(&self) -> bool {
-        self.whole() == Some(false) || matches!(self.status, Some(502..=504))
-    }
-}
-
-/// By the run log's own clock the client was over in less time than HAProxy's side took: it had given up. Asked only
-/// where the client left no record of its own.
-fn left_early(timeline: &Timeline<'_>, request: &Request, views: &[AttemptView<'_>]) -> bool {
-    if request.client.is_some() {
-        return false;
-    }
-    let (sent, over) = message::client_moments(timeline.evidence, request, &timeline.clocks);
-    let gaps = sent
-        .iter()
-        .flat_map(|s| over.iter().map(move |o| timeline.clocks.gap(s, o)));
-    let longest = gaps.filter_map(|g| g.max).min();
-    let total = views.iter().filter_map(|v| v.haproxy?.2.time_total).max();
-    matches!((longest, total), (Some(client), Some(lb)) if client + Duration::from_millis(200) < lb)
-}
-
-type Summary = (Option<u16>, Option<Duration>, Option<i32>);
-
-/// The run log's summary was made from the same output: they must agree.
-fn contradicts(client: &ClientRequest, summary: Option<Summary>) -> Option<String> {
-    let (status, total, exit) = summary?;
-    let differs = client.status != status
-        || matches!((client.total, total), (Some(a), Some(b)) if (a - b).abs() > Duration::from_millis(1))
-        || matches!((client.exit, exit), (Some(a), Some(b)) if a != b);
-    differs.then(|| "it does not agree with the summary in run.log".to_owned())
-}
-
-fn outcome_of_summary(status: Option<u16>, exit: Option<i32>) -> ClientOutcome {
-    match (status, exit) {
-        (Some(s), Some(0)) if s < 400 => ClientOutcome::Ok,
-        (Some(_), Some(0)) => ClientOutcome::HttpError,
-        (_, Some(28)) => ClientOutcome::Timeout,
-        (Some(_), Some(18 | 56 | 92)) => ClientOutcome::Truncated,
-        (None, Some(7)) => ClientOutcome::Refused,
-        (None, Some(52)) => ClientOutcome::ClosedEarly,
-        (None, Some(56)) => ClientOutcome::Reset,
-        (None, Some(6)) => ClientOutcome::DnsError,
-        (None, Some(35 | 60)) => ClientOutcome::TlsError,
-        _ => ClientOutcome::Unknown,
-    }
-}
+use crate::verdict::attempt::{self, AttemptView, Shown};
+use crate::verdict::fact::{self, StatStory};
+use crate::verdict::{AttemptFinding, Cause, Fate, RequestFinding};
+use client::{ClientView, left_early};
+use statistics::without_lines;
 
 /// A fate with its reasons.
 struct Judgement {
@@ -447,7 +335,7 @@ fn cut_without_a_line(
         }
         StatStory::Cut { .. } | StatStory::Quiet | StatStory::Silent => {}
     }
-    if let Some(by) = super::capture::cut(timeline, v, target) {
+    if let Some(by) = crate::verdict::capture::cut(timeline, v, target) {
         return Judgement::because(
             Fate::Broken,
             fact::cut_cause(timeline, target, None),
@@ -550,158 +438,4 @@ fn pod_ended(timeline: &Timeline<'_>, target: &Target, at: &[Sighting]) -> Shown
         }
     }
     Shown::Unknown
-}
-
-/// No line of HAProxy or Envoy is of this request, or its time is not known: the client and the statistics alone.
-fn without_lines(
-    timeline: &Timeline<'_>,
-    request: &Request,
-    client: &ClientView,
-    no_lines: bool,
-    unknown: bool,
-) -> Judgement {
-    let missing = if unknown {
-        "it is not shown whether it was in flight on the target when it was told to stop"
-    } else {
-        "no source shows on which server it was"
-    };
-    if no_lines && timeline.targets.iter().all(|t| fact::idle_at_stop(timeline, t)) {
-        let why = "no session was open on a server that was told to stop, in the samples around that moment";
-        return Judgement::is(Fate::NotInFlight, why);
-    }
-    let Some(target) = sole_target(timeline) else {
-        return Judgement::inconclusive(format!("{missing}; give the `haproxy_log` source"));
-    };
-    // A few hundred milliseconds from the client to the server and back are allowed for.
-    let (sent, over) = message::client_moments(timeline.evidence, request, &timeline.clocks);
-    match attempt::in_flight(timeline, &sent, &over, &target.stop, Duration::from_millis(200)) {
-        Shown::Yes => {}
-        Shown::No => {
-            return Judgement::is(
-                Fate::NotInFlight,
-                "it was over, or not yet sent, when the target was told to stop",
-            );
-        }
-        Shown::Unknown => return Judgement::inconclusive(missing),
-    }
-    let on = &target.server;
-    if client.gave_up() {
-        return Judgement::because(
-            Fate::Lost,
-            Cause::ClientAbort,
-            format!("in flight on {on}; the client gave up"),
-        );
-    }
-    if client.connects.is_some_and(|n| n > 1) {
-        return Judgement::inconclusive("the client sent it again by itself; give the `haproxy_log` source");
-    }
-    match client.whole() {
-        Some(true) if !client.unanswered() => {
-            if retried(timeline, target) {
-                return Judgement::inconclusive(
-                    "the load balancer sent a request again; give the `haproxy_log` source",
-                );
-            }
-            Judgement::is(
-                Fate::Protected,
-                format!(
-                    "every session was on {on}, which served it when it was told to stop; the client has the whole answer"
-                ),
-            )
-        }
-        None => Judgement::inconclusive("nothing tells how it ended for its client"),
-        Some(_) if client.status == Some(504) => Judgement::because(
-            Fate::Lost,
-            Cause::ServerTimeout,
-            format!("in flight on {on}; 504: `timeout server` passed"),
-        ),
-        Some(_) => unanswered_by_statistics(timeline, target),
-    }
-}
-
-/// The request was on the target and got no answer: was it cut as the server left service, or did it end before?
-fn unanswered_by_statistics(timeline: &Timeline<'_>, target: &Target) -> Judgement {
-    let on = &target.server;
-    let failed = failed_clients(timeline);
-    match fact::stat_story(timeline, target) {
-        StatStory::Cut {
-            sessions, maintenance, ..
-        } if sessions == failed => {
-            let cause = if maintenance {
-                Cause::LbMaint
-            } else {
-                fact::cut_cause(timeline, target, None)
-            };
-            Judgement::because(
-                Fate::Broken,
-                cause,
-                format!(
-                    "in flight on {on}; the statistics show {sessions} open session(s) cut as it left service, and {failed} request(s) got no answer"
-                ),
-            )
-        }
-        StatStory::Cut { .. } | StatStory::Quiet | StatStory::Silent => match fact::ended_while_up(timeline, target) {
-            Some((at, file)) => {
-                let ended: Vec<Sighting> = timeline.clocks.sight(file, 0, at).into_iter().collect();
-                let cause = match pod_ended(timeline, target, &ended) {
-                    Shown::Yes => Some(Cause::PodKilled),
-                    Shown::No | Shown::Unknown => None,
-                };
-                Judgement {
-                    cause,
-                    ..Judgement::is(
-                        Fate::Lost,
-                        format!("in flight on {on}; it ended without an answer while {on} was still UP"),
-                    )
-                }
-            }
-            None => Judgement::inconclusive(format!(
-                "it got no answer, but the statistics of {on} do not tell why; give the `haproxy_log` source, or poll `lb` every 100ms"
-            )),
-        },
-    }
-}
-
-/// Single requests that got no answer from a pod, and did not give up themselves.
-fn failed_clients(timeline: &Timeline<'_>) -> u64 {
-    let mut ignored = Vec::new();
-    let views = timeline
-        .requests
-        .single
-        .iter()
-        .map(|r| ClientView::of(timeline, r, &mut ignored))
-        .collect::<Vec<_>>();
-    views.iter().filter(|c| c.unanswered() && !c.gave_up()).count() as u64
-}
-
-/// The only server that had any session in the whole run, when it is a target.
-fn sole_target<'t>(timeline: &'t Timeline<'_>) -> Option<&'t Target> {
-    let mut busy = Vec::new();
-    for s in &timeline.site.servers {
-        let points = server::stat_points(timeline.evidence, &timeline.site, &s.name);
-        let usable = points.iter().filter(|p| timeline.clocks.belongs(p.file));
-        let counts: Vec<u64> = usable.filter_map(|p| p.row?.stot).collect();
-        match (counts.iter().min(), counts.iter().max()) {
-            (Some(a), Some(b)) if a < b => busy.push(&s.name),
-            (Some(_), Some(_)) => {}
-            _ => return None,
-        }
-    }
-    let [only] = busy[..] else { return None };
-    timeline.targets.iter().find(|t| t.server == *only)
-}
-
-/// Retries or redispatches were counted in the run.
-fn retried(timeline: &Timeline<'_>, target: &Target) -> bool {
-    let points = server::stat_points(timeline.evidence, &timeline.site, &target.server);
-    let rows: Vec<_> = points.iter().filter_map(|p| p.row).collect();
-    let (Some(a), Some(b)) = (rows.first(), rows.last()) else {
-        return true;
-    };
-    a.wredis != b.wredis || a.wretr != b.wretr
-}
-
-/// Where the times of a bracket are of one file; for messages.
-pub fn bracket_text(b: Bracket) -> String {
-    b.to_string()
 }
