@@ -39,7 +39,7 @@ fn a_report_is_printed_in_every_format() {
         out.lines()
             .last()
             .expect("a line")
-            .contains("; next: cat tests/report/failed-real/journal.jsonl")
+            .contains("; next: gtrun cleanup tests/report/failed-real")
     );
 }
 

@@ -35,10 +35,7 @@ pub fn next_command(document: &Document) -> Option<String> {
     }
     let folder = shell_word(&document.folder.display().to_string());
     if report.cleanup.as_deref().is_some_and(|how| how.starts_with("failed")) {
-        let journal = shell_word(&document.folder.join("journal.jsonl").display().to_string());
-        return Some(format!(
-            "cat {journal}, and undo by hand what was changed and not undone"
-        ));
+        return Some(format!("gtrun cleanup {folder}"));
     }
     if report.interrupted {
         return Some(format!("gtrun collect {folder}"));
