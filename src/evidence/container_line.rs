@@ -40,10 +40,10 @@ pub(crate) fn unwrap(line: &[u8]) -> Unwrapped<'_> {
 
 fn unwrap_plain(line: &[u8]) -> Unwrapped<'_> {
     let mut text = without_pod_prefix(line);
-    if text.starts_with(b"{\"log\":") {
-        if let Some(u) = docker_envelope(text) {
-            return u;
-        }
+    if text.starts_with(b"{\"log\":")
+        && let Some(u) = docker_envelope(text)
+    {
+        return u;
     }
     let mut runtime = None;
     let mut partial = false;

@@ -98,7 +98,7 @@ impl Stop {
             }
         }
         stop.consequences(evidence, site, clocks, server);
-        stop.from_watch(evidence, clocks);
+        stop.read_watch(evidence, clocks);
         stop
     }
 
@@ -130,7 +130,7 @@ impl Stop {
     }
 
     /// A deletion timestamp seen by the watch: the order came before it arrived.
-    fn from_watch(&mut self, evidence: &Evidence, clocks: &Clocks) {
+    fn read_watch(&mut self, evidence: &Evidence, clocks: &Clocks) {
         let events = evidence
             .watches
             .iter()

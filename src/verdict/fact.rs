@@ -175,13 +175,12 @@ pub fn change_at(timeline: &Timeline<'_>, server: &str, line: usize) -> Option<S
     changes
         .into_iter()
         .filter(|(i, l, _)| *i <= line || near(l.at))
-        .filter(|(_, _, s)| {
+        .rfind(|(_, _, s)| {
             matches!(
                 s.to,
                 ServerChange::Down | ServerChange::DownByTracking | ServerChange::Maint | ServerChange::Up
             )
         })
-        .next_back()
         .map(|(_, _, s)| s.to)
 }
 

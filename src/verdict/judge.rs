@@ -89,10 +89,8 @@ fn findings(timeline: &Timeline<'_>, events: &[event::Event], account: &Account,
 
 /// Steps that are claims: a `wait_for` or `poll` that ran out of time, a refusal that did not come.
 fn steps(timeline: &Timeline<'_>, plan: &Plan) -> Vec<Finding> {
-    let mut number = 0;
     let mut found = Vec::new();
-    for step in plan.all_steps() {
-        number += 1;
+    for (number, step) in (1..).zip(plan.all_steps()) {
         let name = step
             .id
             .as_ref()

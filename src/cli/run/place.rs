@@ -38,7 +38,7 @@ impl Place {
         match environment.kind {
             EnvironmentKind::Sim => Ok(Self::Sim(Sim::new(world_of(environment)?, environment.seed))),
             EnvironmentKind::Lab => Real::lab(environment),
-            EnvironmentKind::Cluster => Real::new(environment.clone(), &Options::default()),
+            EnvironmentKind::Cluster => Real::enter(environment.clone(), &Options::default()),
         }
     }
 
@@ -68,7 +68,7 @@ impl Place {
 }
 
 impl Real {
-    fn new(environment: Environment, options: &Options) -> Result<Place, WorldError> {
+    fn enter(environment: Environment, options: &Options) -> Result<Place, WorldError> {
         let failed = |e: std::io::Error| WorldError::new(ErrorKind::Failed, "start the runtime", e.to_string());
         let runtime = tokio::runtime::Runtime::new().map_err(failed)?;
         let world = runtime.block_on(connect(&environment, options))?;
@@ -100,7 +100,7 @@ impl Real {
                 ..SshOptions::default()
             },
         };
-        let mut place = Self::new(facts.environment(environment), &options)?;
+        let mut place = Self::enter(facts.environment(environment), &options)?;
         if let Place::Real(real) = &mut place {
             real.lab = Some(lab);
         }

@@ -194,9 +194,9 @@ impl Builder {
         })
     }
 
-    fn blocks<'r, R: PcapReaderIterator>(
+    fn blocks<R: PcapReaderIterator>(
         &mut self,
-        reader: &'r mut R,
+        reader: &mut R,
         mut each: impl FnMut(&mut Self, &PcapBlockOwned<'_>) -> Result<(), String>,
     ) -> End {
         let mut stuck = None;

@@ -115,6 +115,6 @@ impl Plan {
 
     /// The probe of this name.
     pub fn probe(&self, name: &str) -> Option<&Probe> {
-        self.probes.iter().find(|probe| &probe.name == name)
+        self.probes.iter().find(|probe| probe.name == name)
     }
 }

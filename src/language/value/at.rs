@@ -45,6 +45,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Found<T>, A::Error> {
         let (mut numbers, mut raw, mut value) = ([0u32; 3], String::new(), None);
+        #[allow(clippy::needless_range_loop, reason = "the fields come in this order")]
         for index in 0..FIELDS.len() {
             if fields.next_key::<Cow<'de, str>>()?.is_none() {
                 break;

@@ -160,25 +160,17 @@ impl<'t, 'e> Builder<'t, 'e> {
                 let added = match &line.what {
                     HcEvent::Transition { from, to } => {
                         let details = [("from", from.clone().into()), ("to", to.clone().into())];
-                        let e = self.add(
-                            What::Transition {
-                                from: from.clone(),
-                                to: to.clone(),
-                            },
-                            [s],
-                        );
-                        e.map(|e| {
-                            e.details.extend(details);
-                            e
-                        })
+                        let what = What::Transition {
+                            from: from.clone(),
+                            to: to.clone(),
+                        };
+                        self.add(what, [s]).map(|e| with_details(e, details))
                     }
                     HcEvent::Health { to, .. } if *to >= 400 && !failed => {
                         failed = true;
                         let to = *to;
-                        self.add(What::HealthFail, [s]).map(|e| {
-                            e.details.push(("status", to.into()));
-                            e
-                        })
+                        self.add(What::HealthFail, [s])
+                            .map(|e| with_details(e, [("status", to.into())]))
                     }
                     HcEvent::DrainListeners { .. } => self.add(What::DrainListeners, [s]),
                     HcEvent::Sigterm => self.add(
@@ -570,4 +562,10 @@ fn sampled_change(before: StatusClass, now: StatusClass) -> Option<ServerChange>
     };
     let (before, now) = (kind(before)?, kind(now)?);
     (before != now).then_some(now)
+}
+
+/// The event with more details.
+fn with_details(event: &mut Event, details: impl IntoIterator<Item = (&'static str, serde_json::Value)>) -> &mut Event {
+    event.details.extend(details);
+    event
 }

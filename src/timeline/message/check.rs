@@ -36,7 +36,7 @@ pub(super) fn health_checks(evidence: &Evidence, site: &Site, log: Option<usize>
                 continue;
             };
             let run = checks[first..].iter().take_while(|r| of_code(r)).count();
-            if checks[first + run..].iter().any(|r| of_code(&r)) {
+            if checks[first + run..].iter().any(|r| r.status == Some(code)) {
                 continue;
             }
             let logged: Vec<_> = answered.iter().filter(|(_, h)| h.code == Some(code)).collect();

@@ -51,6 +51,7 @@ impl Judgement {
 
     /// Kleene's not.
     #[must_use]
+    #[allow(clippy::should_implement_trait, reason = "the other connectives are methods too")]
     pub fn not(self) -> Self {
         let outcome = match self.outcome {
             Outcome::Pass => Outcome::Fail,

@@ -54,7 +54,7 @@ pub fn evaluate(scope: &Scope<'_>, assertion: &Assertion) -> Finding {
         explanation: j.explanation,
         reason: j.reason,
         events: j.events,
-        span: Some((span.start as u32, span.end as u32)),
+        span: Some((span.start, span.end)),
     }
 }
 

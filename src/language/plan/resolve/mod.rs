@@ -135,7 +135,7 @@ fn plan(context: &mut Context<'_>, control: Option<&ControlFile>, name: &str, sp
         .as_ref()
         .and_then(|timeout| context.value(timeout))
         .unwrap_or(RUN_TIMEOUT);
-    let plan = Plan {
+    Plan {
         name: name.to_owned(),
         summary: document.summary.as_ref().map(|summary| summary.value.trim().to_owned()),
         expected_failure: document.expected_failure.as_ref().is_some_and(|flag| flag.value.0),
@@ -151,6 +151,5 @@ fn plan(context: &mut Context<'_>, control: Option<&ControlFile>, name: &str, sp
         phase: spec.phase.clone(),
         sources: context.sources.clone(),
         secrets: std::mem::take(&mut context.secrets),
-    };
-    plan
+    }
 }

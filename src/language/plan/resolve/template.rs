@@ -431,9 +431,7 @@ impl Context<'_> {
     }
 
     fn step_result(&mut self, id: &str, field: &str, place: Span) -> Option<Placeholder> {
-        let Some(steps) = self.scope.steps.clone() else {
-            return None;
-        };
+        let steps = self.scope.steps.clone()?;
         let Some((known_id, shape)) = steps.get_key_value(id) else {
             return self.error(
                 Code::UnknownName,

@@ -157,7 +157,7 @@ impl<'a> Expansion<'a, '_> {
                 self.found.push(diagnostic.help("write --set name=value"));
                 continue;
             };
-            let Some((id, default)) = self.document.vars.iter().find(|(id, _)| &id.value.0 == name) else {
+            let Some((id, default)) = self.document.vars.iter().find(|(id, _)| id.value.0 == name) else {
                 let known: Vec<&str> = self.document.vars.keys().map(|id| id.value.0.as_str()).collect();
                 let help = did_you_mean(name, known.iter().copied())
                     .unwrap_or_else(|| "the scenario declares no variables".to_owned());
