@@ -13,7 +13,9 @@ use gtrun::time;
 use gtrun::world::cluster::{Options, connect, ssh::SshOptions};
 use gtrun::world::facts::PodFacts;
 use gtrun::world::lab::{Lab, LabError, LabName, LabOptions, LabWorld, Lifetime};
-use gtrun::world::port::{ErrorKind, HttpRequest, HttpResult, LogEnd, LogItem, PodIdentity, WatchItem, Watched, World};
+use gtrun::world::port::{
+    ErrorKind, HttpRequest, HttpResult, LogEnd, LogItem, PodIdentity, Sampler, WatchItem, Watched, World,
+};
 
 use crate::http::request;
 
@@ -116,6 +118,16 @@ async fn until(what: &str, seconds: u64, condition: impl FnMut() -> bool) {
     );
 }
 
+async fn until_reply(sampler: &mut Box<dyn Sampler>, reply: &str) {
+    for _ in 0..200 {
+        if sampler.sample().await.reply.as_deref() == Ok(reply) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("never {reply}");
+}
+
 fn lines(items: &[LogItem]) -> Vec<String> {
     let text = |item: &LogItem| match item {
         LogItem::Line { text, .. } => Some(String::from_utf8_lossy(text).into_owned()),
@@ -159,6 +171,8 @@ async fn a_pod_is_killed_under_a_request_and_every_source_tells() {
     }
     let (lb_log, _following) = collect(load_balancer.follow_log().await.expect("haproxy.log"));
     let mut gauges = cluster.envoy_stats(&pod.identity, GAUGES).await.expect("gauges");
+    let mut page = cluster.health_page(&pod.identity).await.expect("health page");
+    assert_eq!(page.sample().await.reply.as_deref(), Ok("200"));
     let mut stats = load_balancer.stats().await.expect("statistics");
     let config = load_balancer.configuration().await.expect("configuration");
     assert!(config.contains("on-marked-down shutdown-sessions"), "{config}");
@@ -194,6 +208,7 @@ async fn a_pod_is_killed_under_a_request_and_every_source_tells() {
         .await
         .expect("delete");
     assert_eq!(answer.status, 200);
+    until_reply(&mut page, "503").await;
     let result = long.await.expect("the request");
     assert_eq!(
         (result.outcome, result.status),

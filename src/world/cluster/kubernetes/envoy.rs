@@ -3,28 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use http_body_util::{BodyExt, Empty};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
-use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::api::Portforwarder;
 use tokio::time::Instant;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::Kubernetes;
 use super::call::encode;
-use crate::world::cluster::error;
+use super::forward::Forward;
 use crate::world::cluster::kept::{Kept, SAMPLE};
 use crate::world::port::{Clock, ErrorKind, PodIdentity, Sample, Sampler, WorldError};
 
 /// Limit of the first question, which decides whether this way works at all.
 const FIRST: Duration = Duration::from_secs(10);
-/// More than this is no answer of a filtered `/stats`.
-const MAX_REPLY: usize = 4 * 1024 * 1024;
 
 impl Kubernetes {
     pub(super) async fn open_envoy(&self, pod: &PodIdentity, filter: &str) -> Result<Box<dyn Sampler>, WorldError> {
@@ -44,8 +34,8 @@ impl Kubernetes {
 
     async fn forward(&self, pod: &PodIdentity, path: String) -> Result<Box<dyn Sampler>, WorldError> {
         let doing = format!("read Envoy's gauges of {}", pod.name);
-        let mut forward = Forward::open(self, &doing, pod).await?;
-        let first = tokio::time::timeout(FIRST, forward.ask(&path)).await;
+        let mut forward = Forward::open(self, &doing, pod, self.envoy_admin).await?;
+        let first = tokio::time::timeout(FIRST, ask(&mut forward, &path)).await;
         match first.unwrap_or_else(|_| Err("no answer".to_owned())) {
             Ok(_) => (),
             // Envoy answers; that nothing matches is for the reader of the sample to say.
@@ -60,7 +50,7 @@ impl Kubernetes {
         let kept = Kept::new(forward, move || {
             let (kubernetes, doing, pod) = (kubernetes.clone(), doing.clone(), pod.clone());
             async move {
-                Forward::open(&kubernetes, &doing, &pod)
+                Forward::open(&kubernetes, &doing, &pod, kubernetes.envoy_admin)
                     .await
                     .map_err(|error| error.message)
             }
@@ -98,81 +88,12 @@ impl Kubernetes {
     }
 }
 
-/// A port-forward with one HTTP connection on it.
-struct Forward {
-    sender: SendRequest<Empty<Bytes>>,
-    /// What the kubelet says about the port, once it has something to say.
-    fault: BoxFuture<'static, Option<String>>,
-    _driver: AbortOnDropHandle<()>,
-    _forwarder: Forwarder,
-}
-
-/// Ends the WebSocket with it.
-struct Forwarder(Portforwarder);
-
-impl Drop for Forwarder {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-impl Forward {
-    async fn open(kubernetes: &Kubernetes, doing: &str, pod: &PodIdentity) -> Result<Self, WorldError> {
-        let open = async {
-            kubernetes.confirm(doing, pod).await?;
-            let pods: Api<Pod> = Api::namespaced(kubernetes.client.clone(), &kubernetes.namespace);
-            let port = kubernetes.envoy_admin;
-            let forwarder = pods.portforward(&pod.name, &[port]).await;
-            let mut forwarder = Forwarder(forwarder.map_err(|e| error::kubernetes(doing, e))?);
-            let (Some(stream), Some(fault)) = (forwarder.0.take_stream(port), forwarder.0.take_error(port)) else {
-                return Err(WorldError::new(ErrorKind::Failed, doing, "no stream for the port"));
-            };
-            let (sender, connection) = handshake(TokioIo::new(stream))
-                .await
-                .map_err(|e| WorldError::new(ErrorKind::Failed, doing, e.to_string()))?;
-            let driver = tokio::spawn(async move { drop(connection.await) });
-            Ok(Self {
-                sender,
-                fault: fault.boxed(),
-                _driver: AbortOnDropHandle::new(driver),
-                _forwarder: forwarder,
-            })
-        };
-        tokio::time::timeout(FIRST, open)
-            .await
-            .unwrap_or_else(|_| Err(error::late(doing)))
-    }
-
-    /// One question. After an error the connection is of no use, unless it is an answer of Envoy ([`answered`]).
-    async fn ask(&mut self, path: &str) -> Result<String, String> {
-        let asked = async {
-            self.sender.ready().await.map_err(|e| e.to_string())?;
-            let request = http::Request::get(path).header("host", "localhost").body(Empty::new());
-            let request = request.map_err(|e| e.to_string())?;
-            let response = self.sender.send_request(request).await.map_err(|e| e.to_string())?;
-            let status = response.status().as_u16();
-            let mut body = response.into_body();
-            let mut text = Vec::new();
-            while let Some(frame) = body.frame().await {
-                if let Ok(data) = frame.map_err(|e| e.to_string())?.into_data() {
-                    text.extend_from_slice(&data);
-                }
-                if text.len() > MAX_REPLY {
-                    return Err("a reply without an end".to_owned());
-                }
-            }
-            Ok((status, text))
-        };
-        match asked.await {
-            Ok((200, text)) if text.is_empty() => Err(EMPTY.to_owned()),
-            Ok((200, text)) => Ok(String::from_utf8_lossy(&text).into_owned()),
-            Ok((status, _)) => Err(format!("HTTP {status}")),
-            // The kubelet's own word, where it gave one, says more than a connection that closed.
-            Err(why) => {
-                let fault = tokio::time::timeout(Duration::from_millis(20), &mut self.fault).await;
-                Err(fault.ok().flatten().map_or(why, |fault| fault.trim().to_owned()))
-            }
-        }
+/// One question.
+async fn ask(forward: &mut Forward, path: &str) -> Result<String, String> {
+    match forward.get(path).await? {
+        (200, text) if text.is_empty() => Err(EMPTY.to_owned()),
+        (200, text) => Ok(String::from_utf8_lossy(&text).into_owned()),
+        (status, _) => Err(format!("HTTP {status}")),
     }
 }
 
@@ -201,7 +122,7 @@ impl Sampler for Gauges {
                 Err(why) => reply = Err(why),
                 Ok(forward) => {
                     sent = self.clock.now();
-                    match tokio::time::timeout_at(deadline, forward.ask(&self.path)).await {
+                    match tokio::time::timeout_at(deadline, ask(forward, &self.path)).await {
                         Ok(answer) => {
                             lost = answer.as_ref().is_err_and(|why| !answered(why));
                             reply = answer;

@@ -9,6 +9,8 @@ mod change;
 mod connect;
 mod envoy;
 mod exec;
+mod forward;
+mod health;
 mod lease;
 mod lines;
 mod log;
@@ -39,6 +41,10 @@ pub struct Kubernetes {
     deployment: String,
     /// Envoy's admin port on the pod's loopback.
     envoy_admin: u16,
+    /// The pod's port that requests and checks come to.
+    port: u16,
+    /// Path of its health page.
+    health_path: String,
     /// Name of the container that Envoy runs in.
     sidecar: String,
     selector: Arc<OnceCell<String>>,
@@ -62,6 +68,8 @@ impl Kubernetes {
             namespace: workload.namespace.clone(),
             deployment: workload.deployment.clone(),
             envoy_admin: workload.envoy_admin,
+            port: workload.port,
+            health_path: workload.health_path.clone(),
             sidecar: workload
                 .containers
                 .iter()
@@ -168,5 +176,9 @@ impl Cluster for Kubernetes {
 
     fn envoy_stats<'a>(&'a self, pod: &'a PodIdentity, filter: &'a str) -> Pending<'a, Box<dyn Sampler>> {
         self.open_envoy(pod, filter).boxed()
+    }
+
+    fn health_page<'a>(&'a self, pod: &'a PodIdentity) -> Pending<'a, Box<dyn Sampler>> {
+        self.open_health(pod).boxed()
     }
 }
