@@ -2,6 +2,7 @@
 
 mod capture;
 pub(crate) mod sshd;
+mod sudo;
 
 use std::process::Stdio;
 use std::sync::Arc;

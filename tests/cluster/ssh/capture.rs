@@ -21,7 +21,7 @@ fn parts() -> Option<Sshd> {
 }
 
 /// A connection that is opened and closed; its client's port.
-fn connection() -> u16 {
+pub(super) fn connection() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("bind");
     let client = TcpStream::connect(listener.local_addr().expect("address")).expect("connect");
     let port = client.local_addr().expect("address").port();
@@ -30,7 +30,7 @@ fn connection() -> u16 {
 }
 
 /// What a capture file shows, read by tcpdump itself.
-fn read(bytes: &[u8]) -> String {
+pub(super) fn read(bytes: &[u8]) -> String {
     let folder = tempfile::TempDir::new().expect("folder");
     let file = folder.path().join("x.pcap");
     std::fs::write(&file, bytes).expect("write");
@@ -141,13 +141,13 @@ async fn a_capture_dropped_or_cut_off_ends_on_the_host() {
         "left behind: {:?}",
         processes(&cut)
     );
-    let folders = || {
-        std::fs::read_dir("/tmp")
-            .expect("/tmp")
-            .flatten()
-            .any(|e| e.file_name().to_string_lossy().starts_with(&cut))
-    };
-    assert!(within(5, || !folders()).await, "a folder is left");
+    assert!(within(5, || !folder_left(&cut)).await, "a folder is left");
+}
+
+/// The capture's folder is still there.
+pub(super) fn folder_left(marker: &str) -> bool {
+    let mut entries = std::fs::read_dir("/tmp").expect("/tmp").flatten();
+    entries.any(|entry| entry.file_name().to_string_lossy().starts_with(marker))
 }
 
 #[tokio::test]
@@ -159,6 +159,7 @@ async fn without_base64_the_bytes_come_raw() {
     for tool in [
         "sh",
         "mktemp",
+        "mkfifo",
         "cat",
         "rm",
         "timeout",
@@ -192,17 +193,18 @@ async fn a_host_that_cannot_capture_is_unsupported() {
     let tools = sshd.folder().join("tools");
     std::fs::create_dir(&tools).expect("folder");
     for tool in [
-        "sh", "mktemp", "cat", "rm", "timeout", "wc", "tr", "id", "sleep", "base64",
+        "sh", "mktemp", "mkfifo", "cat", "rm", "timeout", "wc", "tr", "id", "sleep", "base64",
     ] {
         std::os::unix::fs::symlink(part::program(tool).expect("a tool"), tools.join(tool)).expect("link");
     }
     sshd.set_environment("lb", &format!("PATH={}", tools.display()));
     let ssh = connect(&sshd);
     let error = ssh
-        .start_capture("lb", "gtrun-test", Duration::from_secs(5))
+        .start_capture("lb", &marker("none"), Duration::from_secs(5))
         .await
         .err()
         .expect("no tcpdump");
+    assert!(within(5, || !folder_left(&marker("none"))).await, "a folder is left");
     assert_eq!(error.kind, ErrorKind::Unsupported, "{error}");
     assert!(error.to_string().contains("install tcpdump"), "{error}");
     let error = ssh

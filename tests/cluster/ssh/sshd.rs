@@ -16,6 +16,8 @@ pub(crate) struct Sshd {
     daemons: Vec<Daemon>,
     /// Shell commands that come before the daemon `lb`, in a mount namespace.
     prelude: Option<String>,
+    /// Who logs in to `lb`.
+    user: String,
 }
 
 struct Daemon {
@@ -26,15 +28,20 @@ struct Daemon {
 impl Sshd {
     /// Nothing when a part is missing on this machine.
     pub(crate) fn start() -> Option<Self> {
-        Self::start_with(None)
+        Self::start_with(None, user())
     }
 
     /// With the daemon `lb` in a mount namespace of its own, in which these shell commands have run before.
     pub(crate) fn start_within(prelude: &str) -> Option<Self> {
-        Self::start_with(Some(prelude.to_owned()))
+        Self::start_with(Some(prelude.to_owned()), user())
     }
 
-    fn start_with(prelude: Option<String>) -> Option<Self> {
+    /// The same, for a user that only the namespace knows. `{folder}` in the commands is the daemons' folder.
+    pub(crate) fn start_within_as(prelude: &str, user: &str) -> Option<Self> {
+        Self::start_with(Some(prelude.to_owned()), user.to_owned())
+    }
+
+    fn start_with(prelude: Option<String>, user: String) -> Option<Self> {
         let sshd = part::program("sshd")?;
         part::program("ssh")?;
         let keygen = part::program("ssh-keygen")?;
@@ -50,7 +57,11 @@ impl Sshd {
             folder,
             daemons: Vec::new(),
             prelude,
+            user,
         };
+        // Another user must read the authorized key.
+        let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(all.folder.path(), readable).expect("mode");
         for name in ["gate", "lb"] {
             let process = all.launch(&sshd, name);
             all.daemons.push(process);
@@ -82,6 +93,7 @@ impl Sshd {
         let mut command = match &self.prelude {
             Some(prelude) if name == "lb" => {
                 let mut command = Command::new("unshare");
+                let prelude = prelude.replace("{folder}", &self.folder.path().display().to_string());
                 let script = format!("{prelude}; exec \"$@\"");
                 command.args(["--mount", "sh", "-c", &script, "sh"]).arg(sshd);
                 command
@@ -128,8 +140,9 @@ impl Sshd {
             .collect();
         std::fs::write(&known, lines).expect("known hosts");
         format!(
-            "Host outside\n  HostName 127.0.0.1\n  Port {}\nHost *\n  IdentityFile {}\n  IdentitiesOnly yes\n  \
+            "Host outside\n  HostName 127.0.0.1\n  User {}\n  Port {}\nHost *\n  IdentityFile {}\n  IdentitiesOnly yes\n  \
              UserKnownHostsFile {}\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n",
+            user(),
             self.daemons[0].port,
             self.folder.path().join("user").display(),
             known.display(),
@@ -157,7 +170,7 @@ impl Sshd {
     /// and `nobody` (where nothing listens).
     pub(crate) fn environment(&self) -> plan::Environment {
         let host = |port: u16, jump: &[&str], sudo: bool| plan::Host {
-            ssh: Some(format!("{}@127.0.0.1:{port}", user())),
+            ssh: Some(format!("{}@127.0.0.1:{port}", self.user)),
             jump: jump.iter().map(|hop| (*hop).to_owned()).collect(),
             sudo,
             groups: vec!["all".to_owned()],
@@ -167,7 +180,11 @@ impl Sshd {
         environment.hosts = [
             (
                 "lb".to_owned(),
-                host(port, &["outside"], nix::unistd::geteuid().is_root()),
+                host(
+                    port,
+                    &["outside"],
+                    nix::unistd::geteuid().is_root() || self.user != user(),
+                ),
             ),
             ("direct".to_owned(), host(port, &[], false)),
             ("nobody".to_owned(), host(1, &[], false)),

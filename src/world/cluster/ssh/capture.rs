@@ -49,19 +49,26 @@ const TCPDUMP: [&str; 11] = [
 /// `part SIZE STATE raw LENGTH` and the bytes; asked with `stop`, `end SIZE HASH`. STATE is `runs` or `ended`. The end of
 /// its input ends everything, as does TERM. tcpdump ends without reading what the kernel still holds for it: it is given
 /// time to catch up before.
+///
+/// Where the user may start tcpdump as root but may not end it (a narrow sudoers), the pipe it writes to is closed: it
+/// ends at the next packet, and one is sent to a port on loopback where nobody listens.
 const SCRIPT: &str = r#"exec 3<&0 </dev/null
 m=$0; l=$1; who=$2; shift 2
 umask 077
 d=$(mktemp -d "${TMPDIR:-/tmp}/$m.XXXXXX") || exit 1
-f=$d/rst.pcap; : >"$f"
+ended() { i=0; while [ ! -e "$d/exit" ]; do [ "$i" -lt "$1" ] || return 1; i=$((i + 1)); sleep 0.1; done; }
 halt() {
-  p=$(cat "$d/pid") && [ -n "$p" ] && { kill -- "-$p" || kill "$p" || { [ "$who" = root ] && sudo -n kill "$p"; }; }
+  [ ! -e "$d/exit" ] && p=$(cat "$d/pid") && [ -n "$p" ] || return 0
+  kill -- "-$p" || kill "$p" || { [ "$who" = root ] && setsid -w sudo -n kill "$p"; } && ended 30 && return
+  kill "$c"; bash -c 'exec 4<>/dev/tcp/127.0.0.1/9'; ended 50
 } >/dev/null 2>&1
 trap 'halt; rm -rf -- "$d"' EXIT
-trap 'exit 1' TERM HUP INT
+trap 'exit 1' TERM HUP INT PIPE
+f=$d/rst.pcap; : >"$f"; mkfifo "$d/pipe" || exit 1
 t=; if command -v timeout >/dev/null 2>&1; then t="timeout -k 5 $l"; fi
 if [ "$who" = root ] && [ "$(id -u)" != 0 ]; then set -- sudo -n -p "$m" $t "$@"; else set -- $t "$@"; fi
-{ "$@" 3<&- >"$f" & echo "$!" >"$d/pid"; wait "$!"; echo "$?" >"$d/exit"; } &
+cat 3<&- <"$d/pipe" >"$f" & c=$!
+{ "$@" 3<&- >"$d/pipe" & echo "$!" >"$d/pid"; wait "$!"; echo "$?" >"$d/exit"; } &
 b=raw; if command -v base64 >/dev/null 2>&1; then b=base64; fi
 size() { wc -c <"$f" | tr -d ' '; }
 hash() {
@@ -73,14 +80,14 @@ echo begin
 while read -r verb from <&3; do
   case $verb in
     get)
-      s=ended; [ -e "$d/exit" ] || s=runs
-      n=$(size); c=$((n - from)); if [ "$c" -gt 4194304 ]; then c=4194304; s=runs; fi
-      if [ "$c" = 0 ]; then echo "part $n $s base64 "
-      elif [ "$b" = base64 ]; then echo "part $n $s base64 $(tail -c +$((from + 1)) "$f" | head -c "$c" | base64 | tr -d '\n')"
-      else echo "part $n $s raw $c"; tail -c +$((from + 1)) "$f" | head -c "$c"; fi ;;
+      s=runs; if [ -e "$d/exit" ] && ! kill -0 "$c" 2>/dev/null; then s=ended; fi
+      n=$(size); r=$((n - from)); if [ "$r" -gt 4194304 ]; then r=4194304; s=runs; fi
+      if [ "$r" = 0 ]; then echo "part $n $s base64 "
+      elif [ "$b" = base64 ]; then echo "part $n $s base64 $(tail -c +$((from + 1)) "$f" | head -c "$r" | base64 | tr -d '\n')"
+      else echo "part $n $s raw $r"; tail -c +$((from + 1)) "$f" | head -c "$r"; fi ;;
     stop)
       sleep 0.5; halt; i=0
-      while [ ! -e "$d/exit" ] && [ "$i" -lt 80 ]; do sleep 0.1; i=$((i + 1)); done
+      while kill -0 "$c" 2>/dev/null && [ "$i" -lt 20 ]; do sleep 0.1; i=$((i + 1)); done
       echo "end $(size) $(hash)" ;;
   esac
 done"#;

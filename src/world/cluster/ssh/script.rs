@@ -40,7 +40,8 @@ exec "$@""#,
 /// left out, and `sudo kill` may be refused: such a command ends when it ends.
 ///
 /// The end is sent to the group that `timeout` makes, and more than once: one that is told to stop in the moment in which
-/// it starts its command goes without it (seen with coreutils 9.1).
+/// it starts its command goes without it (seen with coreutils 9.1). sudo hands on no signal from its own process group,
+/// hence `setsid`.
 const GUARD: &str = r#"exec 3<&0 </dev/null
 n=$0; l=$1; who=$2; shift 2
 t=; if command -v timeout >/dev/null 2>&1; then t="timeout -k 5 $l"; fi
@@ -50,7 +51,7 @@ else
   set -- $t "$@"
 fi
 "$@" 3<&- & p=$!
-end() { kill -s "$1" -- "-$p" || kill -s "$1" "$p" || { [ "$who" = root ] && sudo -n kill -s "$1" "$p"; }; }
+end() { kill -s "$1" -- "-$p" || kill -s "$1" "$p" || { [ "$who" = root ] && setsid -w sudo -n kill -s "$1" "$p"; }; }
 { cat <&3; trap '' TERM; end TERM; sleep 0.3; end TERM; sleep 6; end KILL; } >/dev/null 2>&1 & w=$!
 wait "$p"; s=$?
 kill "$w" 2>/dev/null
@@ -80,13 +81,19 @@ mod tests {
     use proptest::prelude::*;
     use std::process::{Command, Output, Stdio};
 
-    /// As sshd does it: the line is given to the user's shell.
-    fn run(line: &str) -> Output {
-        Command::new("sh")
+    /// As sshd does it: the line is given to the user's shell. `open`: the session's input stays open meanwhile.
+    fn run(line: &str, open: bool) -> Output {
+        let mut child = Command::new("sh")
             .args(["-c", line])
-            .stdin(Stdio::null())
-            .output()
-            .expect("sh")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("sh");
+        let input = child.stdin.take().filter(|_| open);
+        let output = child.wait_with_output().expect("sh");
+        drop(input);
+        output
     }
 
     #[test]
@@ -104,12 +111,7 @@ mod tests {
                 "",
             ),
         ] {
-            // Standard input must stay open: its end is the end of the session.
-            let line = format!(
-                "sleep 5 | {{ {}; }}",
-                guarded("END", 5, false, &argv(words)).replacen("exec ", "", 1)
-            );
-            let mut output = run(&line);
+            let mut output = run(&guarded("END", 5, false, &argv(words)), true);
             assert_eq!(
                 take_exit("END", &mut output.stderr),
                 Some(exit),
@@ -124,7 +126,10 @@ mod tests {
     #[test]
     fn the_end_of_input_ends_the_command() {
         let begun = std::time::Instant::now();
-        let mut output = run(&guarded("END", 60, false, &["sleep".to_owned(), "30".to_owned()]));
+        let mut output = run(
+            &guarded("END", 60, false, &["sleep".to_owned(), "30".to_owned()]),
+            false,
+        );
         assert!(begun.elapsed().as_secs() < 10);
         assert_eq!(take_exit("END", &mut output.stderr), Some(143));
     }
@@ -132,7 +137,7 @@ mod tests {
     #[test]
     fn the_limit_ends_the_command() {
         let line = guarded("END", 1, false, &["sleep".to_owned(), "30".to_owned()]);
-        let mut output = run(&format!("sleep 5 | {{ {}; }}", line.replacen("exec ", "", 1)));
+        let mut output = run(&line, true);
         assert_eq!(take_exit("END", &mut output.stderr), Some(124));
     }
 
@@ -141,7 +146,7 @@ mod tests {
         #[test]
         fn any_argument_arrives_as_it_is(arguments in proptest::collection::vec("[^\0]{0,12}", 1..4)) {
             let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            let output = run(&shell("for a; do printf '%s\\037' \"$a\"; done", "name", &words));
+            let output = run(&shell("for a; do printf '%s\\037' \"$a\"; done", "name", &words), true);
             let expected: String = words.iter().map(|w| format!("{w}\x1f")).collect();
             prop_assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
         }
