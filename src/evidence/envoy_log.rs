@@ -21,6 +21,9 @@ pub struct EnvoyLog {
     pub subject: Option<String>,
     /// Access lines, in file order (not in time order).
     pub requests: Vec<EnvoyRequest>,
+    /// Regular access lines of a very long log that were read and counted, but not kept: without a flag and with a
+    /// status below 400.
+    pub omitted: u64,
     /// Application lines that mean something.
     pub lines: Vec<EnvoyLine>,
     /// The log holds Envoy's own end: every access line that it could write is there.

@@ -1,13 +1,12 @@
 //! Envoy's gauges: `envoy-active[-node].tsv` of gtrun and of the old scripts, port-forward samples as JSON lines.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use super::{FileId, Place, Sampled};
 
+mod gauges;
 pub(crate) mod reader;
 mod reply;
 
+pub use gauges::GaugeValues;
 pub use reply::parse_reply;
 
 /// Samples of one pod's gauges, in file order, on the sampler's clock.
@@ -37,8 +36,9 @@ pub struct GaugeSample {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reading {
     /// Every `*_rq_active` gauge and `*_rq_total` counter of the reply by its full name, also where the reply was
-    /// JSON or Prometheus text; a name that is not here was absent, which is not zero.
-    Values(BTreeMap<Arc<str>, u64>),
+    /// JSON or Prometheus text, but for the counters of Envoy's own listeners (admin, agent, stats); a name that is not
+    /// here was absent, which is not zero.
+    Values(GaugeValues),
     /// `exec-failed`, an empty reply, a broken connection: unknown, never zero.
     Unknown(String),
 }

@@ -47,9 +47,28 @@ pub struct StatSample {
     pub rows: Vec<StatRow>,
 }
 
-/// One row.
+/// One row. What HAProxy counts up by itself stands beside the fields that rows of several samples share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatRow {
+    /// Whole seconds since the last UP/DOWN change.
+    pub lastchg: Option<u64>,
+    /// Seconds in DOWN.
+    pub downtime: Option<u64>,
+    /// All others; reachable as if they were the row's own.
+    pub fields: Arc<StatFields>,
+}
+
+impl std::ops::Deref for StatRow {
+    type Target = StatFields;
+
+    fn deref(&self) -> &StatFields {
+        &self.fields
+    }
+}
+
+/// The fields of a row that stay as they are while nothing happens.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StatFields {
     /// `pxname`.
     pub proxy: Arc<str>,
     /// `svname`, `BACKEND` for the proxy itself.
@@ -84,10 +103,6 @@ pub struct StatRow {
     pub chkfail: Option<u64>,
     /// UP to DOWN transitions.
     pub chkdown: Option<u64>,
-    /// Whole seconds since the last UP/DOWN change.
-    pub lastchg: Option<u64>,
-    /// Seconds in DOWN.
-    pub downtime: Option<u64>,
     /// `L7OK`, `L7STS`, `L4CON`; without the `* ` of a running check.
     pub check_status: Option<Arc<str>>,
     /// HTTP status of the last check.

@@ -26,6 +26,9 @@ pub struct HaproxyLog {
     pub resolution: Duration,
     /// The lines that mean something, in file order.
     pub lines: Vec<HaproxyLine>,
+    /// Regular lines of a very long log that were read and counted, but not kept: all of answered requests and
+    /// passed checks, none within a minute of anything else as long as there was room.
+    pub omitted: u64,
 }
 
 /// One line.
@@ -68,7 +71,7 @@ pub struct ServerState {
     /// Into which state.
     pub to: ServerChange,
     /// `reason: Layer7 wrong status, code: 503, ...`, where given.
-    pub reason: Option<String>,
+    pub reason: Option<Arc<str>>,
     /// `n sessions active`: printed in a race with the kills, proves nothing.
     pub sessions: Option<u64>,
 }
@@ -108,7 +111,7 @@ pub struct HealthCheck {
     /// An agent check.
     pub agent: bool,
     /// `Layer7 wrong status`.
-    pub reason: Option<String>,
+    pub reason: Option<Arc<str>>,
     /// HTTP status.
     pub code: Option<u16>,
     /// How long it took, whole milliseconds, cut.

@@ -23,6 +23,9 @@ pub struct Load {
     pub detail: LoadDetail,
     /// One entry a request, in file order; empty for a summary.
     pub requests: Vec<LoadRequest>,
+    /// Further requests of a very long file that were answered whole with a status below 400 and whose records are
+    /// not kept: their total times in microseconds.
+    pub omitted: Vec<u32>,
     /// Totals that the file states.
     pub stated: Option<StatedTotals>,
 }

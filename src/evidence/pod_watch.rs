@@ -1,5 +1,7 @@
 //! Watches of the Kubernetes API with arrival stamps: pods, EndpointSlices, events, the Deployment.
 
+use std::sync::Arc;
+
 use super::{FileId, Place};
 use crate::time::{Duration, Instant};
 
@@ -109,16 +111,16 @@ pub struct EndpointState {
 }
 
 /// A Kubernetes event.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct KubernetesEvent {
     /// `Killing`, `FailedPreStopHook`, `FailedScheduling`.
-    pub reason: String,
+    pub reason: Arc<str>,
     /// Message.
-    pub message: String,
+    pub message: Arc<str>,
     /// Name of what it is about.
-    pub about: String,
+    pub about: Arc<str>,
     /// Uid of what it is about.
-    pub about_uid: Option<String>,
+    pub about_uid: Option<Arc<str>>,
     /// Count.
     pub count: u32,
     /// `eventTime` or `lastTimestamp`.

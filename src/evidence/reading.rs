@@ -70,6 +70,18 @@ impl Reading {
         });
     }
 
+    /// Says that a very long file was not kept whole: `omitted` regular lines are counted, `lost` others are not.
+    pub(crate) fn thinned(&mut self, file: FileId, what: &str, omitted: u64, lost: u64) {
+        if omitted > 0 {
+            let text = format!("{omitted} regular {what} of this very long file are counted and not kept");
+            self.note_file(file, NoteKind::Remark, text);
+        }
+        if lost > 0 {
+            let text = format!("{lost} {what} found no room: cut the file to the time of the run");
+            self.note_file(file, NoteKind::Incomplete, text);
+        }
+    }
+
     /// The stamps of this file are local time of a zone that nothing tells.
     pub(crate) fn mark_unknown_zone(&mut self, file: FileId) {
         self.unknown_zone.insert(file);

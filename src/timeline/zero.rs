@@ -6,7 +6,7 @@ use super::message;
 use super::sampling;
 use super::server;
 use crate::evidence::Evidence;
-use crate::evidence::envoy_stats::{GaugeSample, Reading};
+use crate::evidence::envoy_stats::{GaugeSample, GaugeValues, Reading};
 use crate::evidence::haproxy_csv::StatKind;
 use crate::time::Bracket;
 
@@ -119,7 +119,7 @@ impl GaugeNames {
     }
 
     /// Requests between load balancer and proxy, and between proxy and application, without health checks.
-    pub fn counts(&self, values: &std::collections::BTreeMap<std::sync::Arc<str>, u64>) -> (Option<u64>, Option<u64>) {
+    pub fn counts(&self, values: &GaugeValues) -> (Option<u64>, Option<u64>) {
         let checks: u64 = self.checks.iter().filter_map(|n| values.get(n.as_str())).sum();
         let downstream = self
             .ingress
@@ -382,7 +382,11 @@ fn no_sessions_after<'t>(
                 .and_then(|p| p.row?.stot);
             return last.is_some() && last == before;
         }
-        // Without statistics: HAProxy's or Envoy's lines of the server all began before.
+        // Without statistics: HAProxy's or Envoy's lines of the server all began before. Lines that were not kept
+        // would have to be known.
+        if evidence.haproxy_logs.iter().any(|l| l.omitted > 0) {
+            return false;
+        }
         let starts: Vec<Sighting> = timeline
             .requests
             .attempts()

@@ -73,8 +73,14 @@ fn of_requests(timeline: &Timeline<'_>, load: &Load, attempts: &[Attempt]) -> Lo
             lost.push(one);
         }
     }
+    // A very long file: these were answered whole.
+    if !load.omitted.is_empty() {
+        *by_outcome.entry(outcome_word(Outcome::Ok)).or_default() += load.omitted.len() as u64;
+        took.extend(load.omitted.iter().map(|us| f64::from(*us) / 1e6));
+    }
     took.sort_by(f64::total_cmp);
-    let (requests, disrupted) = (load.requests.len() as u64, lost.len() as u64);
+    let requests = load.requests.len() as u64 + load.omitted.len() as u64;
+    let disrupted = lost.len() as u64;
     LoadFinding {
         id: load.id.clone(),
         requests,

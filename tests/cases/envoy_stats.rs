@@ -1,7 +1,4 @@
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use gtrun::evidence::envoy_stats::{Reading, parse_reply};
+use gtrun::evidence::envoy_stats::{GaugeValues, Reading, parse_reply};
 use gtrun::time::Duration;
 
 use crate::{at, case, read};
@@ -11,7 +8,7 @@ fn reply(file: &str) -> Reading {
 }
 
 /// The two gauges of the application in Istio's names.
-fn application(values: &BTreeMap<Arc<str>, u64>) -> (Option<u64>, Option<u64>) {
+fn application(values: &GaugeValues) -> (Option<u64>, Option<u64>) {
     (
         values.get("http.inbound_0.0.0.0_8080;.downstream_rq_active").copied(),
         values.get("cluster.inbound|8080||.upstream_rq_active").copied(),

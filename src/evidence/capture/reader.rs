@@ -9,6 +9,7 @@ use pcap_parser::{Block, LegacyPcapReader, PcapBlockOwned, PcapError, PcapNGRead
 use super::packet::{Link, Tcp, decode};
 use super::{Capture, Losses, Packet};
 use crate::evidence::reading::Reading;
+use crate::evidence::thinning::Keeper;
 use crate::evidence::{FileId, NoteKind, Place};
 use crate::time::{Bracket, Duration, Instant};
 
@@ -24,7 +25,13 @@ const COPY_WINDOW: Duration = Duration::from_millis(10);
 const RUN_LIMIT: Duration = Duration::from_secs(30 * 86_400);
 
 /// Reads a capture.
-pub(crate) fn read<R: BufRead>(mut source: R, file: FileId, host: &str, reading: &mut Reading) -> io::Result<Capture> {
+pub(crate) fn read<R: BufRead>(
+    mut source: R,
+    file: FileId,
+    host: &str,
+    room: usize,
+    reading: &mut Reading,
+) -> io::Result<Capture> {
     let mut builder = Builder {
         capture: Capture {
             file,
@@ -33,6 +40,7 @@ pub(crate) fn read<R: BufRead>(mut source: R, file: FileId, host: &str, reading:
             losses: Losses::default(),
             has_syn: false,
         },
+        packets: Keeper::new(room),
         recent: VecDeque::new(),
         first: None,
         record: 0,
@@ -112,6 +120,7 @@ enum End {
 
 struct Builder {
     capture: Capture,
+    packets: Keeper<Packet>,
     recent: VecDeque<(Instant, Tcp)>,
     first: Option<Instant>,
     record: u32,
@@ -269,7 +278,7 @@ impl Builder {
             return Ok(());
         }
         self.recent.push_back((at, tcp));
-        self.capture.packets.push(Packet {
+        let packet = Packet {
             at: Bracket::floored(at, resolution),
             place: Place {
                 file: self.capture.file,
@@ -283,12 +292,27 @@ impl Builder {
             window: tcp.window,
             payload: tcp.payload,
             outgoing: tcp.outgoing,
-        });
+        };
+        self.packets.push(packet, Some(at), !tcp.flags.rst);
         Ok(())
     }
 
     fn finish(&mut self, end: End, reading: &mut Reading) {
         let file = self.capture.file;
+        let (packets, omitted, lost) = std::mem::replace(&mut self.packets, Keeper::new(0)).finish();
+        self.capture.packets = packets;
+        if omitted + lost > 0 {
+            // The absence of a packet needs all of them.
+            self.capture.losses.cut = true;
+            reading.note_file(
+                file,
+                NoteKind::Incomplete,
+                format!(
+                    "{} packets of this very long capture found no room: cut it to the time of the run",
+                    omitted + lost
+                ),
+            );
+        }
         if let Some(link) = self.unknown_link {
             reading.note_file(
                 file,
@@ -446,7 +470,7 @@ mod tests {
 
     fn read_bytes(bytes: &[u8]) -> (Capture, String) {
         let mut reading = Reading::default();
-        let capture = read(bytes, FileId(0), "lb", &mut reading).expect("memory cannot fail");
+        let capture = read(bytes, FileId(0), "lb", 1000, &mut reading).expect("memory cannot fail");
         let notes: Vec<_> = reading.into_notes().into_iter().map(|n| n.text).collect();
         (capture, notes.join("; "))
     }

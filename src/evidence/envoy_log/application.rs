@@ -5,6 +5,9 @@ use crate::evidence::hc_log::agent_connections;
 use crate::evidence::json_object::{Fields, Scalar};
 use crate::evidence::stamp::{self, Stamp};
 
+/// No message that means something is longer, the name of its source file included.
+const LONGEST: usize = 240;
+
 /// A line with its stamp.
 pub(crate) struct ApplicationLine<'a> {
     pub(crate) stamp: Stamp,
@@ -45,7 +48,10 @@ pub(crate) fn json(fields: &Fields<'_>) -> Option<ApplicationLine<'static>> {
 
 /// What the message means; `None` for one of no interest. Wording changes between versions, case with it.
 pub(crate) fn event(message: &[u8]) -> Option<EnvoyEvent> {
-    // Most lines are none of these: look for one rare letter pair before folding the case.
+    // What matters is short; Envoy's lists of its extensions and its debug lines are not.
+    if message.len() > LONGEST {
+        return None;
+    }
     let lower = message.to_ascii_lowercase();
     let says = |words: &[u8]| memchr::memmem::find(&lower, words).is_some();
     if says(b"envoy_sigterm") || says(b"received signal: terminated") {

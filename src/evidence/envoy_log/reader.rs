@@ -11,6 +11,7 @@ use crate::evidence::lines::Lines;
 use crate::evidence::pattern::Matcher;
 use crate::evidence::reading::Reading;
 use crate::evidence::stamp::{self, Resolution, Stamp};
+use crate::evidence::thinning::Keeper;
 use crate::evidence::{FileId, LogMatch, NoteKind, Place};
 use crate::time::{Bracket, Duration, Instant};
 
@@ -89,9 +90,10 @@ pub(crate) fn read<R: BufRead, A: BufRead>(
     subject: Option<String>,
     keys: &JsonKeys,
     matcher: Matcher,
+    room: usize,
     reading: &mut Reading,
 ) -> io::Result<(EnvoyLog, Vec<LogMatch>)> {
-    let mut log = Builder::new(file, subject, keys, matcher);
+    let mut log = Builder::new(file, subject, keys, matcher, room);
     let mut lines = Lines::new(source);
     let mut joiner = Joiner::default();
     while let Some(line) = lines.next_line()? {
@@ -125,9 +127,10 @@ pub(crate) fn read_arrivals<A: BufRead>(
     subject: Option<String>,
     keys: &JsonKeys,
     matcher: Matcher,
+    room: usize,
     reading: &mut Reading,
 ) -> io::Result<(EnvoyLog, Vec<LogMatch>)> {
-    let mut log = Builder::new(file, subject, keys, matcher);
+    let mut log = Builder::new(file, subject, keys, matcher, room);
     let mut number = 0;
     while let Some(a) = arrivals.next_arrived()? {
         number += 1;
@@ -141,7 +144,7 @@ struct Builder<'k> {
     matcher: Matcher,
     keys: &'k JsonKeys,
     access: Resolution,
-    access_digits: Vec<u8>,
+    requests: Keeper<(EnvoyRequest, u8)>,
     lines: Resolution,
     line_digits: Vec<u8>,
     zoneless: bool,
@@ -149,19 +152,20 @@ struct Builder<'k> {
 }
 
 impl<'k> Builder<'k> {
-    fn new(file: FileId, subject: Option<String>, keys: &'k JsonKeys, matcher: Matcher) -> Self {
+    fn new(file: FileId, subject: Option<String>, keys: &'k JsonKeys, matcher: Matcher, room: usize) -> Self {
         Self {
             matcher,
             log: EnvoyLog {
                 file,
                 subject,
                 requests: Vec::new(),
+                omitted: 0,
                 lines: Vec::new(),
                 ended: false,
             },
             keys,
             access: Resolution::default(),
-            access_digits: Vec::new(),
+            requests: Keeper::new(room),
             lines: Resolution::default(),
             line_digits: Vec::new(),
             zoneless: false,
@@ -198,8 +202,8 @@ impl<'k> Builder<'k> {
                 a.request.runtime = runtime;
                 a.request.arrival = arrival;
                 self.access.saw(a.stamp.digits);
-                self.access_digits.push(a.stamp.digits);
-                self.log.requests.push(a.request);
+                let regular = a.request.flags.is_empty() && a.request.status.is_some_and(|s| s < 400);
+                self.requests.push((a.request, a.stamp.digits), Some(end), regular);
             }
             Class::Application(stamp, event) => {
                 self.matcher.line(text, Some((stamp.at, stamp.digits)), place);
@@ -245,9 +249,16 @@ impl<'k> Builder<'k> {
     }
 
     fn finish(mut self, reading: &mut Reading) -> (EnvoyLog, Vec<LogMatch>) {
-        for (request, digits) in self.log.requests.iter_mut().zip(&self.access_digits) {
-            complete(request, self.access.of(*digits));
-        }
+        let (kept, omitted, lost) = self.requests.finish();
+        self.log.omitted = omitted;
+        reading.thinned(self.log.file, "access lines", omitted, lost);
+        self.log.requests = kept
+            .into_iter()
+            .map(|(mut request, digits)| {
+                complete(&mut request, self.access.of(digits));
+                request
+            })
+            .collect();
         for (line, digits) in self.log.lines.iter_mut().zip(&self.line_digits) {
             stamp::widen(&mut line.at, self.lines.of(*digits));
         }
@@ -290,6 +301,7 @@ mod tests {
             None,
             &keys,
             Matcher::default(),
+            1000,
             &mut reading,
         )
         .expect("memory cannot fail");
@@ -394,6 +406,7 @@ mod tests {
             None,
             &JsonKeys::default(),
             matcher,
+            1000,
             &mut reading,
         )
         .expect("io");

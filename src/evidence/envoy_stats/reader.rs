@@ -18,6 +18,7 @@ pub(crate) fn read<R: BufRead>(
     source: R,
     file: FileId,
     subject: Option<String>,
+    room: usize,
     reading: &mut Reading,
 ) -> io::Result<GaugeSeries> {
     let mut series = Series {
@@ -29,6 +30,8 @@ pub(crate) fn read<R: BufRead>(
         digits: Vec::new(),
         resolution: Resolution::default(),
         thinning: Thinning::default(),
+        room,
+        lost: 0,
     };
     let mut lines = Lines::new(source);
     let mut open: Option<(u32, When, Collector)> = None;
@@ -48,7 +51,7 @@ pub(crate) fn read<R: BufRead>(
         }
         if let Some((when, rest)) = record_start(line.bytes) {
             if let Some((number, when, collector)) = open.take() {
-                series.push(number, when, collector.finish());
+                series.push_reply(number, when, collector);
             }
             let mut collector = Collector::default();
             match rest
@@ -83,7 +86,7 @@ pub(crate) fn read<R: BufRead>(
         }
     }
     if let Some((number, when, collector)) = open {
-        series.push(number, when, collector.finish());
+        series.push_reply(number, when, collector);
     }
     Ok(series.finish(reading))
 }
@@ -161,7 +164,8 @@ fn json_line(series: &mut Series, line: &Line<'_>, reading: &mut Reading) {
             for l in body.lines() {
                 collector.line(l.as_bytes(), reading);
             }
-            collector.finish()
+            series.push_reply(line.number, When::Both(sent, received), collector);
+            return;
         }
         (None, Some(code), _) => Gauges::Unknown(format!("HTTP status {code}")),
         (None, None, None) => Gauges::Unknown("empty reply".to_owned()),
@@ -174,9 +178,16 @@ struct Series {
     digits: Vec<u8>,
     resolution: Resolution,
     thinning: Thinning,
+    room: usize,
+    lost: u64,
 }
 
 impl Series {
+    fn push_reply(&mut self, number: u32, when: When, collector: Collector) {
+        let reading = collector.finish(self.series.samples.last().map(|s| &s.reading));
+        self.push(number, when, reading);
+    }
+
     fn push(&mut self, number: u32, when: When, reading: Gauges) {
         let (when, digits) = match when {
             When::Stamp(at, digits) => {
@@ -201,6 +212,10 @@ impl Series {
                 9,
             ),
         };
+        if self.series.samples.len() >= self.room {
+            self.lost += 1;
+            return;
+        }
         self.digits.push(digits);
         self.series.samples.push(GaugeSample {
             when,
@@ -225,6 +240,7 @@ impl Series {
                 sample.when.resolution = self.resolution.of(*digits);
             }
         }
+        reading.thinned(self.series.file, "samples", 0, self.lost);
         if self.series.samples.is_empty() {
             reading.note_file(self.series.file, NoteKind::Incomplete, "no sample of Envoy's gauges");
         }
@@ -232,18 +248,10 @@ impl Series {
     }
 }
 
-/// Equal but for what the sampling itself counts up.
+/// Nothing has changed.
 fn same(a: &Gauges, b: &Gauges) -> bool {
-    let own = |name: &str| {
-        name.ends_with("_rq_total")
-            && ["http.admin.", "http.agent.", "http.stats."]
-                .iter()
-                .any(|p| name.starts_with(p))
-    };
     match (a, b) {
-        (Gauges::Values(a), Gauges::Values(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|((n, v), (m, w))| n == m && (v == w || own(n)))
-        }
+        (Gauges::Values(a), Gauges::Values(b)) => a == b,
         (Gauges::Unknown(_), Gauges::Unknown(_)) => true,
         (Gauges::Values(_), Gauges::Unknown(_)) | (Gauges::Unknown(_), Gauges::Values(_)) => false,
     }
@@ -255,7 +263,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn series(text: &str) -> GaugeSeries {
-        read(text.as_bytes(), FileId(0), None, &mut Reading::default()).expect("memory cannot fail")
+        read(text.as_bytes(), FileId(0), None, 1000, &mut Reading::default()).expect("memory cannot fail")
     }
 
     fn value(s: &GaugeSample, name: &str) -> Option<u64> {
@@ -311,7 +319,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_panic(text in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = read(&text[..], FileId(0), None, &mut Reading::default());
+            let _ = read(&text[..], FileId(0), None, 1000, &mut Reading::default());
         }
     }
 }

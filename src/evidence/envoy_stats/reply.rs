@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::Reading as Gauges;
+use super::{GaugeValues, Reading as Gauges};
 use crate::evidence::reading::{Reading, excerpt, number};
 
 /// Reads a whole reply: text, JSON or Prometheus. An empty reply, an error text, or one without a single gauge is
@@ -16,7 +16,7 @@ pub fn parse_reply(reply: &str) -> Gauges {
     for line in reply.lines() {
         collector.line(line.as_bytes(), &mut names);
     }
-    collector.finish()
+    collector.finish(None)
 }
 
 /// Collects a reply line by line.
@@ -53,7 +53,9 @@ impl Collector {
             return;
         }
         if line.starts_with(b"envoy_") {
-            if let Some((name, value)) = prometheus(line) {
+            if let Some((name, value)) = prometheus(line)
+                && wanted(name.as_bytes())
+            {
                 self.values.insert(names.name(&name), value);
             }
             return;
@@ -77,10 +79,14 @@ impl Collector {
         }
     }
 
-    /// The reply is over.
-    pub(crate) fn finish(self) -> Gauges {
+    /// The reply is over; `before` is the reply before it in the same series.
+    pub(crate) fn finish(self, before: Option<&Gauges>) -> Gauges {
         if !self.values.is_empty() {
-            return Gauges::Values(self.values);
+            let like = match before {
+                Some(Gauges::Values(v)) => Some(v),
+                Some(Gauges::Unknown(_)) | None => None,
+            };
+            return Gauges::Values(GaugeValues::new(self.values, like));
         }
         Gauges::Unknown(match self.failure {
             Some(f) => f,
@@ -95,10 +101,14 @@ fn is_name(text: &[u8]) -> bool {
     memchr::memchr(b'.', text).is_some() && memchr::memchr(b' ', text).is_none()
 }
 
-/// Requests in flight and requests begun; not `upstream_rq_active_overflow` and the like.
+/// Requests in flight and requests begun; not `upstream_rq_active_overflow` and the like, nor how often Envoy was
+/// asked for its own statistics.
 fn wanted(name: &[u8]) -> bool {
-    name.ends_with(b"_rq_active") || name.ends_with(b"_rq_total")
+    name.ends_with(b"_rq_active") || (name.ends_with(b"_rq_total") && !OWN.iter().any(|own| name.starts_with(own)))
 }
+
+/// Listeners of Envoy and of its agent.
+const OWN: [&[u8]; 3] = [b"http.admin.", b"http.agent.", b"http.stats."];
 
 #[derive(Deserialize)]
 struct Stats<'a> {
@@ -120,9 +130,6 @@ fn prometheus(line: &[u8]) -> Option<(String, u64)> {
     let value = number(value.split('.').next()?.as_bytes())?;
     let (metric, labels) = series.split_once('{').unwrap_or((series, ""));
     let metric = metric.strip_prefix("envoy_")?;
-    if !wanted(metric.as_bytes()) {
-        return None;
-    }
     let label = |suffix: &str| {
         labels.trim_end_matches('}').split("\",").find_map(|pair| {
             let (key, value) = pair.split_once("=\"")?;
@@ -136,7 +143,7 @@ fn prometheus(line: &[u8]) -> Option<(String, u64)> {
         return Some((format!("cluster.{cluster}.{stat}"), value));
     }
     let rest = metric.strip_prefix("http_")?;
-    let at = rest.find("downstream_rq_")?;
+    let at = rest.rfind("downstream_rq_")?;
     let (middle, stat) = rest.split_at(at);
     let Some(prefix) = label("conn_manager_prefix") else {
         // Without the label the prefix is a part of the metric's name.
@@ -169,7 +176,7 @@ mod tests {
 
     fn values(reply: &str) -> Vec<(String, u64)> {
         match parse_reply(reply) {
-            Gauges::Values(v) => v.into_iter().map(|(k, v)| (k.to_string(), v)).collect(),
+            Gauges::Values(v) => v.iter().map(|(k, v)| (k.to_string(), *v)).collect(),
             Gauges::Unknown(why) => panic!("{why}"),
         }
     }

@@ -5,11 +5,11 @@ use std::io::{self, BufRead};
 use std::sync::Arc;
 
 use super::row::{self, Header, Kind};
-use super::{StatKind, StatRow, StatSample, StatSeries, StatusClass};
+use super::{StatFields, StatKind, StatRow, StatSample, StatSeries, StatusClass};
 use crate::evidence::lines::{Line, Lines};
 use crate::evidence::reading::{Reading, excerpt};
 use crate::evidence::stamp::{self, Resolution};
-use crate::evidence::thinning::{Thinning, retain};
+use crate::evidence::thinning::{Thinning, retain, room};
 use crate::evidence::{FileId, NoteKind, Place, Sampled};
 use crate::time::Duration;
 
@@ -96,6 +96,7 @@ struct Series {
     thinning: Thinning,
     /// Rows may still be added to the last sample.
     open: bool,
+    lost: u64,
     unknown: Vec<Arc<str>>,
 }
 
@@ -111,12 +112,18 @@ impl Series {
             resolution: Resolution::default(),
             thinning: Thinning::default(),
             open: false,
+            lost: 0,
             unknown: Vec::new(),
         }
     }
 
     fn close(&mut self) {
         self.open = false;
+    }
+
+    /// There is no room for one more sample.
+    fn is_full(&self) -> bool {
+        self.series.samples.len() >= room::HAPROXY_CSV && !self.thinning.due(self.series.samples.len())
     }
 
     fn row(&mut self, header: &Header, line: &Line<'_>, fields: &[&[u8]], reading: &mut Reading) {
@@ -164,8 +171,14 @@ impl Series {
             );
             return;
         }
-        let row = match row::parse(header, fields, reading) {
-            Kind::Row(row) => Some(*row),
+        // While a sample is open its predecessor is the last but one.
+        let samples = &self.series.samples;
+        let before = samples
+            .len()
+            .checked_sub(1 + usize::from(self.open))
+            .map_or(&[][..], |i| &samples[i].rows);
+        let row = match row::parse(header, fields, before, reading) {
+            Kind::Row(row) => Some(row),
             Kind::NotAServer => None,
             Kind::Nameless => {
                 reading.note(
@@ -186,6 +199,11 @@ impl Series {
                         .is_none_or(|r| !s.rows.iter().any(|o| o.server == r.server && o.proxy == r.proxy))
             });
         if !same_poll {
+            if self.is_full() {
+                self.open = false;
+                self.lost += 1;
+                return;
+            }
             self.start(line.number, when, digits);
         }
         let Some(row) = row else { return };
@@ -217,6 +235,9 @@ impl Series {
             retain(&mut self.series.samples, &keep);
             retain(&mut self.digits, &keep);
         }
+        if let Some(before) = self.series.samples.last_mut() {
+            before.rows.shrink_to_fit();
+        }
         if when.stamp.is_some() {
             self.resolution.saw(digits);
         }
@@ -239,6 +260,7 @@ impl Series {
                 sample.when.resolution = self.resolution.of(*digits);
             }
         }
+        reading.thinned(self.series.file, "rows", 0, self.lost);
         if self.series.samples.is_empty() {
             reading.note_file(self.series.file, NoteKind::Incomplete, "no row of HAProxy's statistics");
         }
@@ -274,14 +296,20 @@ fn stamps(leading: &[String], fields: &[&[u8]]) -> (Sampled, u8) {
     (when, digits)
 }
 
-/// Equal but for the clocks that HAProxy counts up by itself.
+/// Equal but for what traffic alone counts up: with the same states, work in flight in both or in neither, and no
+/// new failure of any kind.
 fn same(a: &StatSample, b: &StatSample) -> bool {
     let equal = |a: &StatRow, b: &StatRow| {
-        a == &StatRow {
-            lastchg: a.lastchg,
-            downtime: a.downtime,
-            ..b.clone()
-        }
+        let busy = |n: Option<u64>| n.map(|n| n > 0);
+        let calm = |r: &StatRow| StatFields {
+            scur: None,
+            qcur: None,
+            stot: None,
+            hrsp_2xx: None,
+            ..(*r.fields).clone()
+        };
+        Arc::ptr_eq(&a.fields, &b.fields)
+            || (busy(a.scur) == busy(b.scur) && busy(a.qcur) == busy(b.qcur) && calm(a) == calm(b))
     };
     a.failed.is_some() == b.failed.is_some()
         && a.rows.len() == b.rows.len()

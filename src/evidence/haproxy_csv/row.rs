@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ServerStatus, StatRow, StatusClass};
+use super::{ServerStatus, StatFields, StatRow, StatusClass};
 use crate::evidence::reading::{Reading, number};
 
 /// The columns that are used, by HAProxy's own names. The order of columns is promised by nobody.
@@ -120,16 +120,16 @@ impl Header {
 /// What a row is.
 pub(crate) enum Kind {
     /// A server or a backend.
-    Row(Box<StatRow>),
+    Row(StatRow),
     /// A frontend or a listener.
     NotAServer,
     /// Without a server's name: HAProxy 2.3 printed such rows.
     Nameless,
 }
 
-/// Reads a row.
-pub(crate) fn parse(header: &Header, fields: &[&[u8]], reading: &mut Reading) -> Kind {
-    let text = |c: Column| header.field(fields, c);
+/// Reads a row; `before` are the rows of the sample before, whose fields it shares where they are the same.
+pub(crate) fn parse(header: &Header, columns: &[&[u8]], before: &[StatRow], reading: &mut Reading) -> Kind {
+    let text = |c: Column| header.field(columns, c);
     let count = |c: Column| text(c).and_then(number);
     let Some(server) = text(Column::Server) else {
         return Kind::Nameless;
@@ -144,7 +144,7 @@ pub(crate) fn parse(header: &Header, fields: &[&[u8]], reading: &mut Reading) ->
     let check = text(Column::CheckStatus);
     let running = check.is_some_and(|c| c.starts_with(b"*"));
     let check = check.map(|c| c.strip_prefix(b"*").map_or(c, |c| c.trim_ascii_start()));
-    Kind::Row(Box::new(StatRow {
+    let fields = StatFields {
         proxy: reading.name_of(text(Column::Proxy).unwrap_or_default()),
         server: reading.name_of(server),
         is_backend,
@@ -162,8 +162,6 @@ pub(crate) fn parse(header: &Header, fields: &[&[u8]], reading: &mut Reading) ->
         srv_abrt: count(Column::SrvAbrt),
         chkfail: count(Column::Chkfail),
         chkdown: count(Column::Chkdown),
-        lastchg: count(Column::Lastchg),
-        downtime: count(Column::Downtime),
         check_status: check.filter(|c| !c.is_empty()).map(|c| reading.name_of(c)),
         check_code: count(Column::CheckCode).and_then(|n| u16::try_from(n).ok()),
         check_running: running,
@@ -174,7 +172,16 @@ pub(crate) fn parse(header: &Header, fields: &[&[u8]], reading: &mut Reading) ->
         weight: count(Column::Weight),
         throttle: count(Column::Throttle),
         addr: text(Column::Addr).map(|c| reading.name_of(c)),
-    }))
+    };
+    let fields = match before.iter().find(|r| ***r == fields) {
+        Some(row) => Arc::clone(&row.fields),
+        None => Arc::new(fields),
+    };
+    Kind::Row(StatRow {
+        lastchg: count(Column::Lastchg),
+        downtime: count(Column::Downtime),
+        fields,
+    })
 }
 
 fn status_of(text: &[u8], reading: &mut Reading) -> ServerStatus {

@@ -58,9 +58,10 @@ fn server_state(text: &str, names: &mut Reading) -> Option<HaproxyEvent> {
         .map(|r| r.strip_prefix("reason: ").unwrap_or(r))
         .map(|r| {
             let end = counts(r).unwrap_or(r.len());
-            r[..end].trim_end_matches(['.', ' ']).to_owned()
+            r[..end].trim_end_matches(['.', ' '])
         })
-        .filter(|r| !r.is_empty());
+        .filter(|r| !r.is_empty())
+        .map(|r| names.name(r));
     let sessions = rest.find(" sessions active").and_then(|at| {
         let before = &rest[..at];
         number(before.rsplit(' ').next()?.as_bytes())
@@ -151,7 +152,7 @@ fn health_check(text: &str, agent: bool, names: &mut Reading) -> Option<HaproxyE
         server: names.name(server),
         ok,
         agent,
-        reason: reason.map(|r| excerpt(r.as_bytes(), 200)),
+        reason: reason.map(|r| names.name(&excerpt(r.as_bytes(), 200))),
         // 0 is what an agent has.
         code: code.filter(|c| *c != 0),
         duration: duration

@@ -3,28 +3,31 @@
 use std::io::{self, BufRead};
 
 use super::parser::Parser;
-use super::{HaproxyLine, HaproxyLog};
+use super::{HaproxyEvent, HaproxyLine, HaproxyLog};
 use crate::evidence::lines::Lines;
 use crate::evidence::reading::Reading;
 use crate::evidence::stamp::{self, Resolution};
+use crate::evidence::thinning::Keeper;
 use crate::evidence::{FileId, NoteKind, Place};
 use crate::time::{Bracket, Duration};
 
-/// Reads a log.
+/// Reads a log. Beyond `room` lines only those that matter are kept.
 pub(crate) fn read<R: BufRead>(
     source: R,
     file: FileId,
     parser: &mut Parser,
+    room: usize,
     reading: &mut Reading,
 ) -> io::Result<HaproxyLog> {
     let mut log = HaproxyLog {
         file,
         resolution: Duration::ZERO,
         lines: Vec::new(),
+        omitted: 0,
     };
     let mut resolution = Resolution::default();
-    let mut digits: Vec<u8> = Vec::new();
-    let mut unknown_zone = Vec::new();
+    let mut keeper: Keeper<Read> = Keeper::new(room);
+    let mut unknown_zone = false;
     let mut zone = None;
     let mut unread = 0u32;
     let mut terminal = 0u32;
@@ -59,27 +62,35 @@ pub(crate) fn read<R: BufRead>(
         if let Some(z) = parsed.zone {
             zone = Some(z);
         }
-        if parsed.unknown_zone {
-            unknown_zone.push(log.lines.len());
-        }
+        unknown_zone |= parsed.unknown_zone;
         if parsed.at.is_some() {
             resolution.saw(parsed.digits);
         }
-        digits.push(parsed.digits);
-        log.lines.push(HaproxyLine {
-            at: parsed.at.map_or(Bracket::OPEN, stamp::pending),
-            place: Place {
-                file,
-                line: line.number,
+        let regular = is_regular(&parsed.what);
+        let read = Read {
+            digits: parsed.digits,
+            unknown_zone: parsed.unknown_zone,
+            for_the_terminal: parsed.for_the_terminal,
+            line: HaproxyLine {
+                at: parsed.at.map_or(Bracket::OPEN, stamp::pending),
+                place: Place {
+                    file,
+                    line: line.number,
+                },
+                pid: parsed.pid,
+                what: parsed.what,
             },
-            pid: parsed.pid,
-            what: parsed.what,
-        });
+        };
+        keeper.push(read, parsed.at, regular);
     }
-    for (line, digits) in log.lines.iter_mut().zip(&digits) {
-        stamp::widen(&mut line.at, resolution.of(*digits));
-    }
+    let (mut kept, omitted, lost) = keeper.finish();
+    log.omitted = omitted;
+    reading.thinned(file, "lines", omitted, lost);
     log.resolution = resolution.finest();
+    // What goes to the terminal without a stamp is logged with one as well.
+    if terminal > 0 && kept.iter().any(|r| !r.for_the_terminal) {
+        kept.retain(|r| !r.for_the_terminal);
+    }
     if unread > 3 {
         reading.note_file(
             file,
@@ -90,11 +101,11 @@ pub(crate) fn read<R: BufRead>(
     match zone {
         // One line with both kinds of stamps tells the zone of all.
         Some(ahead) => {
-            for i in &unknown_zone {
-                shift(&mut log.lines[*i], ahead);
+            for read in kept.iter_mut().filter(|r| r.unknown_zone) {
+                shift(&mut read.line, ahead);
             }
         }
-        None if !unknown_zone.is_empty() => {
+        None if unknown_zone => {
             reading.mark_unknown_zone(file);
             reading.note_file(
                 file,
@@ -105,20 +116,49 @@ pub(crate) fn read<R: BufRead>(
         }
         None => {}
     }
-    if terminal > 0 && (terminal as usize) < log.lines.len() {
-        // What goes to the terminal without a stamp is logged as well.
-        log.lines.retain(|l| l.at != Bracket::OPEN);
-    }
+    log.lines = kept
+        .into_iter()
+        .map(|mut read| {
+            stamp::widen(&mut read.line.at, resolution.of(read.digits));
+            read.line
+        })
+        .collect();
     if log.lines.is_empty() {
         reading.note_file(file, NoteKind::Incomplete, "no line of HAProxy was found in the log");
     }
     Ok(log)
 }
 
+/// A line before the resolution and the zone of the file are known.
+struct Read {
+    line: HaproxyLine,
+    digits: u8,
+    unknown_zone: bool,
+    for_the_terminal: bool,
+}
+
+/// The line says only that a request was answered, or that a check passed.
+fn is_regular(what: &HaproxyEvent) -> bool {
+    match what {
+        HaproxyEvent::Request(r) => {
+            r.termination.is_normal()
+                && r.status.is_some_and(|s| s < 400)
+                && r.server.is_some()
+                && r.retries == 0
+                && !r.redispatched
+        }
+        HaproxyEvent::HealthCheck(_)
+        | HaproxyEvent::ServerState(_)
+        | HaproxyEvent::ProxyStopped(_)
+        | HaproxyEvent::ProxyStarted(_)
+        | HaproxyEvent::NoServer(_) => false,
+    }
+}
+
 fn shift(line: &mut HaproxyLine, ahead: Duration) {
     let back = Duration::ZERO - ahead;
     line.at = line.at.shifted(back);
-    if let super::HaproxyEvent::Request(r) = &mut line.what {
+    if let HaproxyEvent::Request(r) = &mut line.what {
         r.accepted = r.accepted.shifted(back);
     }
 }

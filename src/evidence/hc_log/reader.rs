@@ -26,9 +26,10 @@ pub(crate) fn read<R: BufRead, A: BufRead>(
     subject: Option<String>,
     names: &FsmNames,
     matcher: Matcher,
+    room: usize,
     reading: &mut Reading,
 ) -> io::Result<(HcLog, Vec<LogMatch>)> {
-    let mut log = Builder::new(file, subject, names, matcher);
+    let mut log = Builder::new(file, subject, names, matcher, room);
     let mut lines = Lines::new(source);
     let mut joiner = Joiner::default();
     while let Some(line) = lines.next_line()? {
@@ -70,9 +71,10 @@ pub(crate) fn read_arrivals<A: BufRead>(
     subject: Option<String>,
     names: &FsmNames,
     matcher: Matcher,
+    room: usize,
     reading: &mut Reading,
 ) -> io::Result<(HcLog, Vec<LogMatch>)> {
-    let mut log = Builder::new(file, subject, names, matcher);
+    let mut log = Builder::new(file, subject, names, matcher, room);
     let mut number = 0;
     while let Some(a) = arrivals.next_arrived()? {
         number += 1;
@@ -87,19 +89,22 @@ pub(crate) fn read_arrivals<A: BufRead>(
 struct Builder<'n> {
     log: HcLog,
     matcher: Matcher,
+    room: usize,
     digits: Vec<u8>,
     own: Resolution,
     names: &'n FsmNames,
     unknown: BTreeSet<String>,
     others: usize,
+    lost: u64,
     zoneless: bool,
     thinning: Thinning,
 }
 
 impl<'n> Builder<'n> {
-    fn new(file: FileId, subject: Option<String>, names: &'n FsmNames, matcher: Matcher) -> Self {
+    fn new(file: FileId, subject: Option<String>, names: &'n FsmNames, matcher: Matcher, room: usize) -> Self {
         Self {
             matcher,
+            room,
             log: HcLog {
                 file,
                 subject,
@@ -111,6 +116,7 @@ impl<'n> Builder<'n> {
             names,
             unknown: BTreeSet::new(),
             others: 0,
+            lost: 0,
             zoneless: false,
             thinning: Thinning::default(),
         }
@@ -204,6 +210,11 @@ impl<'n> Builder<'n> {
         if self.thinning.due(self.log.lines.len()) {
             self.thin();
         }
+        if self.log.lines.len() > self.room {
+            self.log.lines.pop();
+            self.digits.pop();
+            self.lost += 1;
+        }
     }
 
     /// A line without its newline that may have had more to say.
@@ -235,6 +246,7 @@ impl<'n> Builder<'n> {
         for (line, digits) in self.log.lines.iter_mut().zip(&self.digits) {
             stamp::widen(&mut line.at, self.own.of(*digits));
         }
+        reading.thinned(file, "lines", 0, self.lost);
         if self.others > OTHER_LINES {
             let more = self.others - OTHER_LINES;
             reading.note_file(

@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead};
 
-use super::reader::{empty, outcome};
+use super::reader::{Records, empty, outcome};
 use super::{Load, LoadDetail, LoadRequest, StatedTotals};
 use crate::evidence::client::reader::seconds;
 use crate::evidence::lines::Lines;
@@ -89,6 +89,7 @@ fn read_csv<R: BufRead>(
     let column = |name: &[u8]| columns.iter().position(|c| *c == name);
     let (time, status) = (column(b"response-time"), column(b"status-code"));
     let mut load = empty(file, id, LoadDetail::SuccessesOnly);
+    let mut records = Records::default();
     while let Some(line) = lines.next_line()? {
         if line.bytes.is_empty() || line.unterminated {
             continue;
@@ -96,7 +97,7 @@ fn read_csv<R: BufRead>(
         let fields: Vec<&[u8]> = line.bytes.split(|b| *b == b',').collect();
         let field = |c: Option<usize>| c.and_then(|i| fields.get(i)).copied();
         let code = field(status).and_then(number).and_then(|n| u16::try_from(n).ok());
-        load.requests.push(LoadRequest {
+        let record = LoadRequest {
             place: Place {
                 file,
                 line: line.number,
@@ -112,8 +113,10 @@ fn read_csv<R: BufRead>(
             bytes: None,
             server: None,
             error: None,
-        });
+        };
+        records.push(record, ());
     }
+    records.finish(&mut load, reading);
     reading.note_file(
         file,
         NoteKind::Incomplete,

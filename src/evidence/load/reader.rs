@@ -8,41 +8,46 @@ use crate::evidence::client::reader::{exact, seconds};
 use crate::evidence::lines::Lines;
 use crate::evidence::reading::{Reading, excerpt, number};
 use crate::evidence::stamp::{self, Resolution};
+use crate::evidence::thinning::{Keeper, room};
 use crate::evidence::{FileId, NoteKind, Place};
 use crate::time::Bracket;
 
 /// Reads `load-<id>.jsonl`.
 pub(crate) fn read_own<R: BufRead>(source: R, file: FileId, id: &str, reading: &mut Reading) -> io::Result<Load> {
     let mut load = empty(file, id, LoadDetail::EveryRequest);
+    let mut records = Records::default();
     let mut lines = Lines::new(source);
     while let Some(line) = lines.next_line()? {
         if line.bytes.is_empty() {
             continue;
         }
         match serde_json::from_slice::<LoadRecord>(line.bytes) {
-            Ok(r) => load.requests.push(LoadRequest {
-                place: Place {
-                    file,
-                    line: line.number,
-                },
-                intended: exact(r.intended),
-                started: exact(r.started),
-                ended: r.ended.map_or(
-                    Bracket {
-                        lo: Some(r.started),
-                        hi: None,
+            Ok(r) => records.push(
+                LoadRequest {
+                    place: Place {
+                        file,
+                        line: line.number,
                     },
-                    exact,
-                ),
-                status: r.status,
-                outcome: r.outcome,
-                total: r.ended.map(|e| e - r.started),
-                local_port: r.local_port,
-                connection: r.connection.zip(r.ordinal),
-                bytes: r.bytes,
-                server: r.server.map(|s| reading.name(&s)),
-                error: r.error.map(|e| reading.name(&e)),
-            }),
+                    intended: exact(r.intended),
+                    started: exact(r.started),
+                    ended: r.ended.map_or(
+                        Bracket {
+                            lo: Some(r.started),
+                            hi: None,
+                        },
+                        exact,
+                    ),
+                    status: r.status,
+                    outcome: r.outcome,
+                    total: r.ended.map(|e| e - r.started),
+                    local_port: r.local_port,
+                    connection: r.connection.zip(r.ordinal),
+                    bytes: r.bytes,
+                    server: r.server.map(|s| reading.name(&s)),
+                    error: r.error.map(|e| reading.name(&e)),
+                },
+                (),
+            ),
             Err(e) => {
                 let what = if line.unterminated {
                     "the last record is cut and was not used".to_owned()
@@ -53,6 +58,7 @@ pub(crate) fn read_own<R: BufRead>(source: R, file: FileId, id: &str, reading: &
             }
         }
     }
+    records.finish(&mut load, reading);
     Ok(load)
 }
 
@@ -63,7 +69,48 @@ pub(crate) fn empty(file: FileId, id: &str, detail: LoadDetail) -> Load {
         file,
         detail,
         requests: Vec::new(),
+        omitted: Vec::new(),
         stated: None,
+    }
+}
+
+/// Takes the records of a file, of which beyond a number those of answered requests keep their total time only.
+pub(crate) struct Records<T> {
+    keeper: Keeper<(LoadRequest, T)>,
+    omitted: Vec<u32>,
+}
+
+impl<T> Default for Records<T> {
+    fn default() -> Self {
+        Self {
+            keeper: Keeper::new(room::LOAD),
+            omitted: Vec::new(),
+        }
+    }
+}
+
+impl<T> Records<T> {
+    /// Takes a record.
+    pub(crate) fn push(&mut self, request: LoadRequest, with: T) {
+        if self.keeper.is_full() && request.outcome == Outcome::Ok {
+            let us = request.total.map(|t| t.as_nanos() / 1_000);
+            if let Some(us) = us.and_then(|us| u32::try_from(us).ok()) {
+                self.omitted.push(us);
+                return;
+            }
+        }
+        let at = request.started.lo;
+        self.keeper.push((request, with), at, false);
+    }
+
+    /// Fills the load.
+    pub(crate) fn finish(self, load: &mut Load, reading: &mut Reading) -> Vec<T> {
+        let (kept, _, lost) = self.keeper.finish();
+        reading.thinned(load.file, "records", self.omitted.len() as u64, lost);
+        load.omitted = self.omitted;
+        let (requests, with) = kept.into_iter().unzip();
+        load.requests = requests;
+        with
     }
 }
 
@@ -99,7 +146,7 @@ pub(crate) fn read_tsv<R: BufRead>(
     let (server, intended) = (column(&["pod", "server"]), column(&["intended", "due"]));
     let mut load = empty(file, id, LoadDetail::EveryRequest);
     let mut resolution = Resolution::default();
-    let mut digits: Vec<[u8; 3]> = Vec::new();
+    let mut records: Records<[u8; 3]> = Records::default();
     while let Some(line) = lines.next_line()? {
         if line.bytes.is_empty() {
             continue;
@@ -129,7 +176,7 @@ pub(crate) fn read_tsv<R: BufRead>(
         for s in [Some(started), ended, due].into_iter().flatten() {
             resolution.saw(s.digits);
         }
-        digits.push([started, ended.unwrap_or(started), due.unwrap_or(started)].map(|s| s.digits));
+        let digits = [started, ended.unwrap_or(started), due.unwrap_or(started)].map(|s| s.digits);
         let status = field(Some(code))
             .and_then(number)
             .and_then(|n| u16::try_from(n).ok())
@@ -138,7 +185,7 @@ pub(crate) fn read_tsv<R: BufRead>(
             .filter(|e| !e.is_empty() && *e != b"-")
             .map(|e| excerpt(e, 256));
         let exit = field(exit).and_then(|f| std::str::from_utf8(f).ok()?.parse().ok());
-        load.requests.push(LoadRequest {
+        let record = LoadRequest {
             place: Place {
                 file,
                 line: line.number,
@@ -159,8 +206,10 @@ pub(crate) fn read_tsv<R: BufRead>(
                 .filter(|s| !s.is_empty() && *s != b"-")
                 .map(|s| reading.name_of(s)),
             error: message.map(|m| reading.name(&m)),
-        });
+        };
+        records.push(record, digits);
     }
+    let digits = records.finish(&mut load, reading);
     for (r, [started, ended, due]) in load.requests.iter_mut().zip(digits) {
         stamp::widen(&mut r.started, resolution.of(started));
         stamp::widen(&mut r.ended, resolution.of(ended));

@@ -9,7 +9,7 @@ use std::io::{self, BufRead};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::reader::{empty, outcome};
+use super::reader::{Records, empty, outcome};
 use super::{Load, LoadDetail, LoadRequest, StatedTotals};
 use crate::evidence::client::Outcome;
 use crate::evidence::client::reader::seconds;
@@ -25,6 +25,7 @@ const SUMMARY_LIMIT: usize = 16 << 20;
 /// Reads a result; the content tells whose it is.
 pub(crate) fn read<R: BufRead>(source: R, file: FileId, id: &str, reading: &mut Reading) -> io::Result<Option<Load>> {
     let mut load = empty(file, id, LoadDetail::EveryRequestRetried);
+    let mut records = Records::default();
     let mut lines = Lines::new(source);
     let mut form: Option<Form> = None;
     let mut document: Vec<u8> = Vec::new();
@@ -47,7 +48,7 @@ pub(crate) fn read<R: BufRead>(source: R, file: FileId, id: &str, reading: &mut 
             Form::OhaCsv(columns) => {
                 load.detail = LoadDetail::SuccessesOnly;
                 if line.number > 1 && !line.unterminated {
-                    load.requests.push(oha_row(columns, &line, file));
+                    records.push(oha_row(columns, &line, file), ());
                 }
             }
             Form::VegetaCsv | Form::JsonLines => {
@@ -56,7 +57,7 @@ pub(crate) fn read<R: BufRead>(source: R, file: FileId, id: &str, reading: &mut 
                     _ => json_line(&line, reading, file),
                 };
                 match request {
-                    Row::Request(r) => load.requests.push(*r),
+                    Row::Request(r) => records.push(*r, ()),
                     Row::Other => {}
                     Row::Bad(_) if line.unterminated => reading.note(
                         file,
@@ -69,6 +70,7 @@ pub(crate) fn read<R: BufRead>(source: R, file: FileId, id: &str, reading: &mut 
             }
         }
     }
+    records.finish(&mut load, reading);
     match form {
         Some(Form::Document) => {
             let Some(totals) = summary(&document) else {

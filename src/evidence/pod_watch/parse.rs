@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -161,10 +162,10 @@ fn event(o: Object<'_>) -> KubernetesEvent {
     let about = o.involved.or(o.regarding).unwrap_or_default();
     let series = o.series.unwrap_or_default();
     KubernetesEvent {
-        reason: owned(o.reason).unwrap_or_default(),
-        message: excerpt(o.message.or(o.note).unwrap_or_default().as_bytes(), 500),
-        about: owned(about.name).unwrap_or_default(),
-        about_uid: owned(about.uid),
+        reason: Arc::from(o.reason.unwrap_or_default()),
+        message: Arc::from(excerpt(o.message.or(o.note).unwrap_or_default().as_bytes(), 500)),
+        about: Arc::from(about.name.unwrap_or_default()),
+        about_uid: about.uid.map(Arc::from),
         count: series.count.or(o.count).unwrap_or(1),
         at: [series.last, o.event_time, o.last_timestamp, o.first_timestamp]
             .into_iter()

@@ -6,6 +6,7 @@ use super::parse::{ParsedEvent, parse_event};
 use super::{Watch, WatchChange, WatchEvent};
 use crate::evidence::lines::Lines;
 use crate::evidence::reading::Reading;
+use crate::evidence::thinning::room;
 use crate::evidence::{FileId, NoteKind, Place};
 use crate::time::{Duration, Instant};
 
@@ -23,6 +24,7 @@ pub(crate) fn read<R: BufRead>(source: R, file: FileId, reading: &mut Reading) -
     let mut contact = Contact::default();
     let mut lines = Lines::new(source);
     let mut foreign = 0u32;
+    let mut lost = 0;
     while let Some(line) = lines.next_line()? {
         if let Some(length) = line.too_long {
             reading.note(
@@ -60,7 +62,17 @@ pub(crate) fn read<R: BufRead>(source: R, file: FileId, reading: &mut Reading) -
         };
         let arrival = event.arrival;
         let last_contact = contact.before(&event);
-        if let Some(what) = event.change {
+        if let Some(mut what) = event.change {
+            if watch.events.len() == room::WATCH {
+                lost += 1;
+                continue;
+            }
+            if let WatchChange::Event(e) = &mut what {
+                for text in [&mut e.reason, &mut e.message, &mut e.about] {
+                    *text = reading.name(text);
+                }
+                e.about_uid = e.about_uid.as_deref().map(|uid| reading.name(uid));
+            }
             if let WatchChange::Gap(reason) = &what {
                 reading.note(
                     file,
@@ -82,6 +94,7 @@ pub(crate) fn read<R: BufRead>(source: R, file: FileId, reading: &mut Reading) -
             });
         }
     }
+    reading.thinned(file, "events", 0, lost);
     if watch.events.is_empty() && foreign > 0 {
         reading.note_file(
             file,

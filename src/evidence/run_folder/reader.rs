@@ -16,6 +16,7 @@ use crate::evidence::lines::Lines;
 use crate::evidence::load::{hey, reader as load_reader, tools};
 use crate::evidence::pattern::Matcher;
 use crate::evidence::reading::Reading;
+use crate::evidence::thinning::room;
 use crate::evidence::{
     Evidence, FileClock, FileId, NoteKind, SourceFile, SourceKind, capture, client, envoy_log, envoy_stats,
     haproxy_config, haproxy_csv, haproxy_log, hc_log, pod_watch, run_log,
@@ -76,9 +77,18 @@ pub(crate) fn read(folder: &Path, options: &ReadOptions) -> io::Result<Evidence>
     if let Some(near) = folder.some_moment() {
         parser.set_near(near);
     }
-    for (id, (name, _)) in last {
-        folder.haproxy_log(FileId(id), name, &mut parser);
+    // The finest first: `haproxy.log`, then rfc5424 before rfc3164.
+    let mut last = last;
+    last.sort_by_key(|(_, (name, _))| (name.contains("rfc3164"), name != "haproxy.log", name.clone()));
+    for (i, (id, (name, _))) in last.into_iter().enumerate() {
+        let room = if i == 0 {
+            room::HAPROXY_LOG
+        } else {
+            room::FURTHER_HAPROXY_LOG
+        };
+        folder.haproxy_log(FileId(id), name, &mut parser, room);
     }
+    folder.evidence.haproxy_logs.sort_by_key(|l| l.file);
     Ok(folder.finish())
 }
 
@@ -133,6 +143,13 @@ impl Folder<'_> {
                 }
             }
         }
+    }
+
+    /// The part of a file of this kind in what is kept of all files of the kind.
+    fn room(&self, file: FileId, all: usize) -> usize {
+        let kind = self.evidence.file(file).kind;
+        let files = self.evidence.files.iter().filter(|f| f.kind == kind).count();
+        all / files.max(1)
     }
 
     /// Opens a file; a failure and an empty file are noted.
@@ -214,12 +231,13 @@ impl Folder<'_> {
                 let beside = self.arrivals(name);
                 let keys = self.keys.clone();
                 let matcher = Matcher::new("envoy", self.patterns);
+                let room = self.room(file, room::ENVOY_LOG);
                 let only = *arrivals_only;
                 let log = self.with(file, name, |s, f| {
                     if only {
-                        envoy_log::reader::read_arrivals(Arrivals::new(s), file, subject, &keys, matcher, &mut f.reading)
+                        envoy_log::reader::read_arrivals(Arrivals::new(s), file, subject, &keys, matcher, room, &mut f.reading)
                     } else {
-                        envoy_log::reader::read(s, beside, file, subject, &keys, matcher, &mut f.reading)
+                        envoy_log::reader::read(s, beside, file, subject, &keys, matcher, room, &mut f.reading)
                     }
                 });
                 if let Some((log, matches)) = log {
@@ -228,8 +246,9 @@ impl Folder<'_> {
                 }
             }
             Role::Gauges => {
+                let room = self.room(file, room::ENVOY_STATS);
                 let series = self.with(file, name, |s, f| {
-                    envoy_stats::reader::read(s, file, subject, &mut f.reading)
+                    envoy_stats::reader::read(s, file, subject, room, &mut f.reading)
                 });
                 self.evidence.envoy_stats.extend(series);
             }
@@ -313,11 +332,12 @@ impl Folder<'_> {
         let beside = self.arrivals(name);
         let fsm = self.fsm.clone();
         let matcher = Matcher::new(probe, self.patterns);
+        let room = self.room(file, room::HC_LOG);
         let (log, matches) = self.with(file, name, |s, f| {
             if arrivals_only {
-                hc_log::reader::read_arrivals(Arrivals::new(s), file, subject, &fsm, matcher, &mut f.reading)
+                hc_log::reader::read_arrivals(Arrivals::new(s), file, subject, &fsm, matcher, room, &mut f.reading)
             } else {
-                hc_log::reader::read(s, beside, file, subject, &fsm, matcher, &mut f.reading)
+                hc_log::reader::read(s, beside, file, subject, &fsm, matcher, room, &mut f.reading)
             }
         })?;
         self.evidence.log_matches.extend(matches);
@@ -346,7 +366,10 @@ impl Folder<'_> {
 
     fn capture(&mut self, file: FileId, name: &str, subject: Option<String>) {
         let host = subject.unwrap_or_default();
-        let capture = self.with(file, name, |s, f| capture::reader::read(s, file, &host, &mut f.reading));
+        let room = self.room(file, room::CAPTURE);
+        let capture = self.with(file, name, |s, f| {
+            capture::reader::read(s, file, &host, room, &mut f.reading)
+        });
         let mut capture = capture.unwrap_or(Capture {
             file,
             host,
@@ -367,7 +390,7 @@ impl Folder<'_> {
         self.evidence.captures.push(capture);
     }
 
-    fn haproxy_log(&mut self, file: FileId, name: &str, parser: &mut Parser) {
+    fn haproxy_log(&mut self, file: FileId, name: &str, parser: &mut Parser, room: usize) {
         if !parser.has_near()
             && let Some(near) = own_year(&self.path.join(name))
         {
@@ -381,7 +404,7 @@ impl Folder<'_> {
             );
         }
         let log = self.with(file, name, |s, f| {
-            haproxy_log::reader::read(s, file, parser, &mut f.reading)
+            haproxy_log::reader::read(s, file, parser, room, &mut f.reading)
         });
         self.evidence.haproxy_logs.extend(log);
     }

@@ -1,9 +1,8 @@
 //! One reply of Envoy's admin as a signal: how many requests are in flight.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::evidence::envoy_stats::Reading;
+use crate::evidence::envoy_stats::{GaugeValues, Reading};
 
 /// What the gauges say, and what is known of their names.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +30,7 @@ impl Gauges {
         self.was_busy |= self.active().is_some_and(|n| n > 0);
     }
 
-    fn counts(&self, values: &BTreeMap<Arc<str>, u64>) -> Option<(u64, u64)> {
+    fn counts(&self, values: &GaugeValues) -> Option<(u64, u64)> {
         let own = ["http.admin", "http.agent", "http.stats", "http.outbound"];
         let ingress = values.iter().filter(|(name, _)| {
             name.starts_with("http.")

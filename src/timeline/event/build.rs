@@ -267,7 +267,7 @@ impl<'t, 'e> Builder<'t, 'e> {
                         e.details.push(("sessions", n.into()));
                     }
                     if let Some(reason) = &state.reason {
-                        e.details.push(("reason", reason.clone().into()));
+                        e.details.push(("reason", reason.to_string().into()));
                     }
                 }
             }
