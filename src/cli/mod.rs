@@ -24,6 +24,7 @@ mod lab;
 mod list;
 mod new;
 mod output;
+mod plan;
 mod report;
 mod run;
 mod schema;
@@ -69,6 +70,8 @@ enum Command {
     Selfcheck(selfcheck::Args),
     /// Undo what a killed run left behind.
     Cleanup(cleanup::Args),
+    /// Show everything that a scenario would do, with the expected timeline. Touches nothing.
+    Plan(plan::Args),
     /// Write a commented scenario to start from.
     New(new::Args),
     /// Say what an event, a function, a verb, a key or a code means.
@@ -94,6 +97,7 @@ fn dispatch(command: Command) -> Exit {
         Command::Validate(args) => validate::main(args),
         Command::Selfcheck(args) => selfcheck::main(args),
         Command::Cleanup(args) => cleanup::main(args),
+        Command::Plan(args) => plan::main(args),
         Command::New(args) => new::main(args),
         Command::Explain(args) => explain::main(args),
         Command::Schema(args) => schema::main(args),

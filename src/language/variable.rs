@@ -104,12 +104,24 @@ impl fmt::Display for Variable {
     }
 }
 
+/// A variable whose plain form would be read back as another one: `1.20`, or a text that looks like a duration.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Exact {
+    Number(String),
+    Text(String),
+}
+
 impl Serialize for Variable {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self.value {
             Scalar::Bool(value) => s.serialize_bool(value),
-            Scalar::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 => s.serialize_i64(number as i64),
-            Scalar::Number(number) => s.serialize_f64(number),
+            Scalar::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 && (number as i64).to_string() == self.text => {
+                s.serialize_i64(number as i64)
+            }
+            Scalar::Number(number) if number.to_string() == self.text && number.fract() != 0.0 => s.serialize_f64(number),
+            Scalar::Number(_) => Exact::Number(self.text.clone()).serialize(s),
+            Scalar::Text(_) if Self::from_text(&self.text) != *self => Exact::Text(self.text.clone()).serialize(s),
             Scalar::Duration(_) | Scalar::Percent(_) | Scalar::Rate(_) | Scalar::Text(_) => s.serialize_str(&self.text),
         }
     }
@@ -118,7 +130,7 @@ impl Serialize for Variable {
 impl<'de> Deserialize<'de> for Variable {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct Visitor;
-        impl serde::de::Visitor<'_> for Visitor {
+        impl<'de> serde::de::Visitor<'de> for Visitor {
             type Value = Variable;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text, a number, true or false")
@@ -137,6 +149,15 @@ impl<'de> Deserialize<'de> for Variable {
             }
             fn visit_str<E>(self, text: &str) -> Result<Variable, E> {
                 Ok(Variable::from_text(text))
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Variable, A::Error> {
+                Ok(match Exact::deserialize(serde::de::value::MapAccessDeserializer::new(map))? {
+                    Exact::Number(text) => {
+                        let number = text.parse().map_err(|_| serde::de::Error::custom(format!("`{text}` is no number")))?;
+                        Variable::from_number(&text, number)
+                    }
+                    Exact::Text(text) => Variable { value: Scalar::Text(text.clone()), text },
+                })
             }
         }
         d.deserialize_any(Visitor)

@@ -49,7 +49,15 @@ fn validate_all(files: &[PathBuf]) -> Vec<(&PathBuf, Option<i32>, String)> {
 
 #[test]
 fn right_files_are_accepted_without_a_word() {
-    let folders = ["tests/corpus/ok", "scenarios", "scenarios/environments", "examples"];
+    let folders = [
+        "tests/corpus/ok",
+        "tests/corpus/ok/common",
+        "tests/corpus/ok/environments",
+        "scenarios",
+        "scenarios/environments",
+        "examples",
+        "examples/common",
+    ];
     let files: Vec<_> = folders.iter().flat_map(|folder| yaml_files(folder)).collect();
     assert!(files.len() > 30, "only {} files found", files.len());
     let trouble: Vec<String> = validate_all(&files)

@@ -2,7 +2,9 @@
 //!
 //! Files that hold expected text are rewritten when `GTRUN_BLESS` is set; look at the difference before you commit it.
 
+mod action;
 mod corpus;
+mod formats;
 mod generated;
 
 use std::path::{Path, PathBuf};

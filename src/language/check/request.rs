@@ -1,10 +1,10 @@
 //! Requests in the background: is their end awaited, and are they still there when the disturbance begins?
 
-use super::timing::work;
 use super::walk::events;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::Id;
 use crate::language::expression::{Event, Expression};
+use crate::language::plan::predict::work;
 use crate::language::plan::{LoadEnd, Plan, Step, Verb};
 use crate::time::Duration;
 

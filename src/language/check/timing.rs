@@ -4,7 +4,8 @@ use super::request::fixed;
 use super::walk::events;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::language::expression::{Event, LbChange};
-use crate::language::plan::{Plan, Step, Template, Verb};
+use crate::language::plan::predict::work;
+use crate::language::plan::{Plan, Step, Verb};
 use crate::time::Duration;
 
 pub(super) fn check(plan: &Plan, out: &mut Vec<Diagnostic>) {
@@ -39,17 +40,6 @@ pub(super) fn check(plan: &Plan, out: &mut Vec<Diagnostic>) {
 
 fn cannot_fit(span: Span, message: String, help: &str) -> Diagnostic {
     Diagnostic::warning(Code::CannotFit, message).at(span, "").help(help)
-}
-
-/// The time that a request takes by its path: the workload's `/sleep?seconds=N`.
-pub(super) fn work(path: &Template) -> Option<Duration> {
-    let query = path.as_literal()?.strip_prefix("/sleep?")?;
-    let seconds = query.split('&').find_map(|part| part.strip_prefix("seconds="))?;
-    seconds
-        .parse::<f64>()
-        .ok()
-        .filter(|s| s.is_finite() && *s >= 0.0)
-        .map(Duration::from_secs_f64)
 }
 
 /// What is known of the load balancer's `timeout server`.

@@ -4,6 +4,8 @@ mod choose;
 mod include;
 mod lost;
 mod part;
+#[cfg(test)]
+mod tests;
 
 pub use choose::{Chosen, EnvironmentChoice};
 

@@ -6,8 +6,10 @@
 mod assertion;
 mod environment;
 mod precondition;
+pub mod predict;
 mod probe;
 pub(crate) mod resolve;
+pub mod show;
 mod step;
 mod suite;
 pub(crate) mod template;
