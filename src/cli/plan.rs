@@ -44,12 +44,18 @@ pub(super) fn main(args: Args) -> Exit {
         Ok(loaded) => loaded,
         Err(rejected) => {
             eprint!("{}", render_human(&rejected.diagnostics, &rejected.sources, style()));
-            eprintln!("gtrun: {} is not right; next: gtrun validate {}", args.scenario.display(), args.scenario.display());
+            eprintln!(
+                "gtrun: {} is not right; next: gtrun validate {}",
+                args.scenario.display(),
+                args.scenario.display()
+            );
             return Exit::InvalidFile;
         }
     };
     eprint!("{}", render_human(&loaded.warnings, &loaded.sources, style()));
-    let Some(first) = loaded.suite.runs.first() else { return Exit::Fault };
+    let Some(first) = loaded.suite.runs.first() else {
+        return Exit::Fault;
+    };
     if args.json {
         return match serde_json::to_string_pretty(&first.plan) {
             Ok(text) => output::print(&format!("{text}\n")),
@@ -77,8 +83,19 @@ fn text(suite: &Suite, plan: &Plan) -> String {
     section(&mut out, "steps", steps(&plan.steps, plan, 0));
     section(&mut out, "finally", steps(&plan.finally, plan, 0));
     if let Some(prediction) = &prediction {
-        let lines = prediction.events.iter().map(|(event, range)| format!("{:<24} {event}", range.to_string())).collect();
-        section(&mut out, &format!("expected, from {} (seconds since the start; no bound, a guess)", prediction.timers), lines);
+        let lines = prediction
+            .events
+            .iter()
+            .map(|(event, range)| format!("{:<24} {event}", range.to_string()))
+            .collect();
+        section(
+            &mut out,
+            &format!(
+                "expected, from {} (seconds since the start; no bound, a guess)",
+                prediction.timers
+            ),
+            lines,
+        );
     }
     section(&mut out, "assertions", assertions(plan, prediction.as_ref()));
     out
@@ -95,7 +112,10 @@ fn section(out: &mut String, title: &str, lines: Vec<String>) {
 fn runs(suite: &Suite) -> String {
     let times: Option<Vec<Prediction>> = suite.runs.iter().map(|run| predict(&run.plan)).collect();
     let time = times.map(|list| {
-        let sum = |pick: fn(&Prediction) -> crate::time::Duration| list.iter().fold(crate::time::Duration::ZERO, |sum, one| sum + pick(one));
+        let sum = |pick: fn(&Prediction) -> crate::time::Duration| {
+            list.iter()
+                .fold(crate::time::Duration::ZERO, |sum, one| sum + pick(one))
+        };
         format!(", {} to {}", sum(|p| p.total.lo), sum(|p| p.total.hi))
     });
     let time = time.unwrap_or_default();
@@ -103,7 +123,11 @@ fn runs(suite: &Suite) -> String {
         [_] => format!("1 run{time}\n"),
         runs => {
             let mut out = format!("{} runs{time}; the first is shown\n", runs.len());
-            let shown = runs.iter().take(12).map(|run| format!("  {}\n", run.path)).collect::<String>();
+            let shown = runs
+                .iter()
+                .take(12)
+                .map(|run| format!("  {}\n", run.path))
+                .collect::<String>();
             out.push_str(&shown);
             if runs.len() > 12 {
                 out.push_str(&format!("  ... and {} more\n", runs.len() - 12));
@@ -118,15 +142,32 @@ fn preconditions(plan: &Plan) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(facts.mode.as_ref().map(|mode| format!("mode is {mode}")));
     out.extend(facts.replicas.map(|replicas| {
-        let set = if plan.ensure.contains(&Ensure::Replicas) { "; set when it differs, restored at the end" } else { "" };
+        let set = if plan.ensure.contains(&Ensure::Replicas) {
+            "; set when it differs, restored at the end"
+        } else {
+            ""
+        };
         format!("replicas is {replicas}{set}")
     }));
     // The rest as it is written to plan.json: every fact has a name there.
     let value = serde_json::to_value(facts).unwrap_or_default();
     for part in ["pod", "load_balancer", "rollout"] {
-        let facts = value.get(part).and_then(serde_json::Value::as_object).into_iter().flatten();
-        let said = facts.filter(|(_, value)| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()) && value.as_object().is_none_or(|map| !map.is_empty()));
-        out.extend(said.map(|(key, value)| format!("{part}.{key} is {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))));
+        let facts = value
+            .get(part)
+            .and_then(serde_json::Value::as_object)
+            .into_iter()
+            .flatten();
+        let said = facts.filter(|(_, value)| {
+            !value.is_null()
+                && value.as_array().is_none_or(|list| !list.is_empty())
+                && value.as_object().is_none_or(|map| !map.is_empty())
+        });
+        out.extend(said.map(|(key, value)| {
+            format!(
+                "{part}.{key} is {}",
+                value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+            )
+        }));
     }
     out
 }
@@ -152,7 +193,12 @@ fn assertions(plan: &Plan, prediction: Option<&Prediction>) -> Vec<String> {
     let mut out = Vec::new();
     for assertion in &plan.assertions {
         out.push(assertion.text().trim().to_owned());
-        let against = prediction.and_then(|prediction| prediction.contradictions.iter().find(|(text, _)| text == assertion.text()));
+        let against = prediction.and_then(|prediction| {
+            prediction
+                .contradictions
+                .iter()
+                .find(|(text, _)| text == assertion.text())
+        });
         out.extend(against.map(|(_, why)| format!("    ! this will probably not hold: {why}")));
     }
     out

@@ -116,10 +116,14 @@ impl Serialize for Variable {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self.value {
             Scalar::Bool(value) => s.serialize_bool(value),
-            Scalar::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 && (number as i64).to_string() == self.text => {
+            Scalar::Number(number)
+                if number.fract() == 0.0 && number.abs() < 9e15 && (number as i64).to_string() == self.text =>
+            {
                 s.serialize_i64(number as i64)
             }
-            Scalar::Number(number) if number.to_string() == self.text && number.fract() != 0.0 => s.serialize_f64(number),
+            Scalar::Number(number) if number.to_string() == self.text && number.fract() != 0.0 => {
+                s.serialize_f64(number)
+            }
             Scalar::Number(_) => Exact::Number(self.text.clone()).serialize(s),
             Scalar::Text(_) if Self::from_text(&self.text) != *self => Exact::Text(self.text.clone()).serialize(s),
             Scalar::Duration(_) | Scalar::Percent(_) | Scalar::Rate(_) | Scalar::Text(_) => s.serialize_str(&self.text),
@@ -151,13 +155,20 @@ impl<'de> Deserialize<'de> for Variable {
                 Ok(Variable::from_text(text))
             }
             fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Variable, A::Error> {
-                Ok(match Exact::deserialize(serde::de::value::MapAccessDeserializer::new(map))? {
-                    Exact::Number(text) => {
-                        let number = text.parse().map_err(|_| serde::de::Error::custom(format!("`{text}` is no number")))?;
-                        Variable::from_number(&text, number)
-                    }
-                    Exact::Text(text) => Variable { value: Scalar::Text(text.clone()), text },
-                })
+                Ok(
+                    match Exact::deserialize(serde::de::value::MapAccessDeserializer::new(map))? {
+                        Exact::Number(text) => {
+                            let number = text
+                                .parse()
+                                .map_err(|_| serde::de::Error::custom(format!("`{text}` is no number")))?;
+                            Variable::from_number(&text, number)
+                        }
+                        Exact::Text(text) => Variable {
+                            value: Scalar::Text(text.clone()),
+                            text,
+                        },
+                    },
+                )
             }
         }
         d.deserialize_any(Visitor)

@@ -16,7 +16,10 @@ fn yaml(path: &str) -> Value {
 fn the_action_is_one() {
     let schema: Value = serde_json::from_str(include_str!("github-action.schema.json")).expect("the schema is JSON");
     let validator = jsonschema::validator_for(&schema).expect("the schema is one");
-    let errors: Vec<String> = validator.iter_errors(&yaml("action.yml")).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    let errors: Vec<String> = validator
+        .iter_errors(&yaml("action.yml"))
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
     assert!(errors.is_empty(), "{errors:?}");
 }
 
@@ -24,7 +27,9 @@ fn the_action_is_one() {
 #[test]
 fn the_command_of_the_action_annotates() {
     let action = yaml("action.yml");
-    let script = action["runs"]["steps"][1]["run"].as_str().expect("the second step has a script");
+    let script = action["runs"]["steps"][1]["run"]
+        .as_str()
+        .expect("the second step has a script");
     let folder = tempfile::tempdir().expect("a folder");
     let bin = folder.path().join("gtrun/bin");
     std::fs::create_dir_all(&bin).expect("a folder");
@@ -41,12 +46,22 @@ fn the_command_of_the_action_annotates() {
             .env("SARIF", sarif)
             .output()
             .expect("bash runs");
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
     };
     let (code, text) = run("scenarios tests/corpus/invalid/0101-misspelt-verb.yaml", &sarif);
     assert_eq!(code, Some(65), "{text}");
-    assert!(text.starts_with("::error file=tests/corpus/invalid/0101-misspelt-verb.yaml,line=5,"), "{text}");
-    assert!(std::fs::read_to_string(&sarif).expect("SARIF is written").contains("\"GT0101\""));
+    assert!(
+        text.starts_with("::error file=tests/corpus/invalid/0101-misspelt-verb.yaml,line=5,"),
+        "{text}"
+    );
+    assert!(
+        std::fs::read_to_string(&sarif)
+            .expect("SARIF is written")
+            .contains("\"GT0101\"")
+    );
     assert_eq!(run("scenarios", Path::new("")), (Some(0), String::new()));
     // A path is a word and no script.
     assert_eq!(run("scenarios; touch x", Path::new("")).0, Some(65));
@@ -55,5 +70,8 @@ fn the_command_of_the_action_annotates() {
 #[test]
 fn the_hook_names_the_command() {
     let hooks = yaml(".pre-commit-hooks.yaml");
-    assert_eq!((&hooks[0]["id"], &hooks[0]["entry"]), (&"gtrun-validate".into(), &"gtrun validate".into()));
+    assert_eq!(
+        (&hooks[0]["id"], &hooks[0]["entry"]),
+        (&"gtrun-validate".into(), &"gtrun validate".into())
+    );
 }

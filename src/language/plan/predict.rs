@@ -29,24 +29,40 @@ pub struct Range {
 }
 
 impl Range {
-    const START: Self = Self { lo: Duration::ZERO, hi: Duration::ZERO };
+    const START: Self = Self {
+        lo: Duration::ZERO,
+        hi: Duration::ZERO,
+    };
 
     fn plus(self, lo: Duration, hi: Duration) -> Self {
-        Self { lo: self.lo + lo, hi: self.hi + hi }
+        Self {
+            lo: self.lo + lo,
+            hi: self.hi + hi,
+        }
     }
 
     fn max(self, other: Self) -> Self {
-        Self { lo: self.lo.max(other.lo), hi: self.hi.max(other.hi) }
+        Self {
+            lo: self.lo.max(other.lo),
+            hi: self.hi.max(other.hi),
+        }
     }
 
     fn min(self, other: Self) -> Self {
-        Self { lo: self.lo.min(other.lo), hi: self.hi.min(other.hi) }
+        Self {
+            lo: self.lo.min(other.lo),
+            hi: self.hi.min(other.hi),
+        }
     }
 }
 
 impl std::fmt::Display for Range {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.lo == self.hi { write!(f, "{}", self.lo) } else { write!(f, "{}..{}", self.lo, self.hi) }
+        if self.lo == self.hi {
+            write!(f, "{}", self.lo)
+        } else {
+            write!(f, "{}..{}", self.lo, self.hi)
+        }
     }
 }
 
@@ -79,7 +95,13 @@ struct Timers {
 /// The expected timeline, when the timers are known.
 pub fn predict(plan: &Plan) -> Option<Prediction> {
     let timers = timers(plan)?;
-    let mut walk = Walk { timers: &timers, clock: Range::START, requests: IndexMap::new(), events: Vec::new(), stopped: false };
+    let mut walk = Walk {
+        timers: &timers,
+        clock: Range::START,
+        requests: IndexMap::new(),
+        events: Vec::new(),
+        stopped: false,
+    };
     plan.steps.iter().for_each(|step| walk.step(step));
     let total = walk.clock;
     let Walk { mut events, .. } = walk;
@@ -89,10 +111,18 @@ pub fn predict(plan: &Plan) -> Option<Prediction> {
         Some((assertion.text().to_owned(), why))
     });
     let contradictions = claims.collect();
-    let events = events.into_iter().map(|(event, range)| (event.to_string(), range)).collect();
+    let events = events
+        .into_iter()
+        .map(|(event, range)| (event.to_string(), range))
+        .collect();
     let Timers { mode, inter, fall, .. } = &timers;
     let timers = format!("mode {mode}, inter {inter}, fall {fall}, grace {}", timers.grace);
-    Some(Prediction { events, total, timers, contradictions })
+    Some(Prediction {
+        events,
+        total,
+        timers,
+        contradictions,
+    })
 }
 
 fn timers(plan: &Plan) -> Option<Timers> {
@@ -101,16 +131,30 @@ fn timers(plan: &Plan) -> Option<Timers> {
     let lb = world.map(|world| &world.load_balancer);
     let inter = facts.inter.or(declared.inter).or(lb.map(|lb| lb.inter))?;
     let pod = &plan.preconditions.pod;
-    let marked = facts.on_marked_down.or(declared.on_marked_down).or(lb.map(|lb| lb.on_marked_down));
+    let marked = facts
+        .on_marked_down
+        .or(declared.on_marked_down)
+        .or(lb.map(|lb| lb.on_marked_down));
     Some(Timers {
-        mode: plan.preconditions.mode.clone().or(world.map(|world| world.mode.clone()))?,
+        mode: plan
+            .preconditions
+            .mode
+            .clone()
+            .or(world.map(|world| world.mode.clone()))?,
         inter,
-        fast: facts.fastinter.or(declared.fastinter).or(lb.and_then(|lb| lb.fastinter)).unwrap_or(inter),
+        fast: facts
+            .fastinter
+            .or(declared.fastinter)
+            .or(lb.and_then(|lb| lb.fastinter))
+            .unwrap_or(inter),
         fall: facts.fall.or(declared.fall).or(lb.map(|lb| lb.fall))?,
         cuts: marked != Some(OnMarkedDown::None),
         lb_wait: world.map_or(Duration::from_secs(6), |world| world.pod.lb_wait),
         drain_max: pod.drain_max.or(world.and_then(|world| world.pod.drain_max)),
-        grace: pod.grace.or(world.map(|world| world.pod.grace)).unwrap_or(Duration::from_secs(30)),
+        grace: pod
+            .grace
+            .or(world.map(|world| world.pod.grace))
+            .unwrap_or(Duration::from_secs(30)),
         prestop: pod.prestop.values().map(|hook| hook.sleep).max().unwrap_or_default(),
     })
 }
@@ -132,7 +176,14 @@ impl Walk<'_> {
             Verb::Request(request) => {
                 let work = work(&request.path).unwrap_or(Duration::ZERO);
                 let limit = request.timeout.min(request.stop_after.unwrap_or(request.timeout));
-                let over = at.plus(work.min(limit), if work > Duration::ZERO { work.min(limit) + CHECK } else { limit });
+                let over = at.plus(
+                    work.min(limit),
+                    if work > Duration::ZERO {
+                        work.min(limit) + CHECK
+                    } else {
+                        limit
+                    },
+                );
                 if let Some(id) = &step.id {
                     self.events.push((Event::Started(id.clone()), at));
                     self.requests.insert(id.clone(), over);
@@ -183,7 +234,10 @@ impl Walk<'_> {
     }
 
     fn when(&self, event: &Event) -> Option<Range> {
-        self.events.iter().find(|(known, _)| known == event).map(|(_, range)| *range)
+        self.events
+            .iter()
+            .find(|(known, _)| known == event)
+            .map(|(_, range)| *range)
     }
 
     fn finish(&mut self, id: Option<&Id>, over: Range) {
@@ -194,7 +248,9 @@ impl Walk<'_> {
 
     /// When an awaited event happens; `None` for what is not predicted.
     fn awaited(&mut self, condition: &Condition) -> Option<Range> {
-        let ConditionKind::Exists(event, _) = &condition.kind else { return None };
+        let ConditionKind::Exists(event, _) = &condition.kind else {
+            return None;
+        };
         if let Event::Ended(id) = &event.event
             && self.when(&event.event).is_none()
         {
@@ -208,7 +264,17 @@ impl Walk<'_> {
     fn stop(&mut self, step: &Step, grace: Duration) {
         self.stopped = true;
         let told = self.clock;
-        let Timers { mode, inter, fast, fall, cuts, lb_wait, drain_max, prestop, .. } = self.timers;
+        let Timers {
+            mode,
+            inter,
+            fast,
+            fall,
+            cuts,
+            lb_wait,
+            drain_max,
+            prestop,
+            ..
+        } = self.timers;
         self.events.push((Event::Delete, told));
         if let Some(id) = &step.id {
             self.events.push((Event::Step(id.clone()), told));
@@ -238,21 +304,41 @@ impl Walk<'_> {
         }
         let cut = *cuts && down.hi <= last.lo;
         for (id, over) in self.requests.clone() {
-            let over = if cut && over.lo > down.hi { down.plus(Duration::ZERO, CHECK) } else { over };
-            self.finish(Some(&id), over.min(Range { lo: over.lo, hi: over.hi.min(told.hi + grace + TO_GONE.1) }));
+            let over = if cut && over.lo > down.hi {
+                down.plus(Duration::ZERO, CHECK)
+            } else {
+                over
+            };
+            self.finish(
+                Some(&id),
+                over.min(Range {
+                    lo: over.lo,
+                    hi: over.hi.min(told.hi + grace + TO_GONE.1),
+                }),
+            );
         }
         if !cut {
             self.events.push((Event::ActiveZero, idle));
         }
         let hooks = drain.plus(*prestop, *prestop);
-        let done = if mode == "current" { hooks } else { closing.plus(*lb_wait, *lb_wait + LOOK).max(hooks) };
+        let done = if mode == "current" {
+            hooks
+        } else {
+            closing.plus(*lb_wait, *lb_wait + LOOK).max(hooks)
+        };
         let killed = told.plus(grace, grace);
         let gone = done.min(killed).plus(TO_GONE.0, TO_GONE.1);
         if mode != "current" || *prestop > Duration::ZERO {
             self.events.push((Event::PodGone, gone));
         } else {
             // What the pod waits for in this mode is not known: its grace period at most.
-            self.events.push((Event::PodGone, Range { lo: drain.lo, hi: killed.hi + TO_GONE.1 }));
+            self.events.push((
+                Event::PodGone,
+                Range {
+                    lo: drain.lo,
+                    hi: killed.hi + TO_GONE.1,
+                },
+            ));
         }
     }
 }
@@ -261,7 +347,11 @@ impl Walk<'_> {
 pub(crate) fn work(path: &Template) -> Option<Duration> {
     let query = path.as_literal()?.strip_prefix("/sleep?")?;
     let seconds = query.split('&').find_map(|part| part.strip_prefix("seconds="))?;
-    seconds.parse::<f64>().ok().filter(|s| s.is_finite() && *s >= 0.0).map(Duration::from_secs_f64)
+    seconds
+        .parse::<f64>()
+        .ok()
+        .filter(|s| s.is_finite() && *s >= 0.0)
+        .map(Duration::from_secs_f64)
 }
 
 /// Why the expected times contradict a claim.
@@ -274,7 +364,9 @@ fn contradiction(condition: &Condition, events: &[(Event, Range)]) -> Option<Str
             (a.lo > b.hi).then(|| format!("`{}` is expected at {a}, `{}` at {b}", first.event, second.event))
         }
         ConditionKind::In(value, low, high) => {
-            let OperandKind::Gap(from, to) = &value.kind else { return None };
+            let OperandKind::Gap(from, to) = &value.kind else {
+                return None;
+            };
             let (a, b) = (when(&from.event)?, when(&to.event)?);
             let (least, most) = (b.lo - a.hi, b.hi - a.lo);
             let (low, high) = (low.constant()?, high.constant()?);
@@ -305,7 +397,11 @@ mod tests {
     }
 
     fn when(prediction: &Prediction, event: &str) -> (f64, f64) {
-        let (_, range) = prediction.events.iter().find(|(name, _)| name == event).unwrap_or_else(|| panic!("{event} is predicted"));
+        let (_, range) = prediction
+            .events
+            .iter()
+            .find(|(name, _)| name == event)
+            .unwrap_or_else(|| panic!("{event} is predicted"));
         (range.lo.as_secs_f64(), range.hi.as_secs_f64())
     }
 
@@ -316,7 +412,10 @@ mod tests {
         let (lo, hi) = when(&s1, "lb_down");
         assert!(lo <= 7.06 && hi >= 9.3 && hi < 12.0, "{lo}..{hi}");
         assert!(when(&s1, "ended(long)").1 < 13.0);
-        assert!(!s1.events.iter().any(|(name, _)| name == "active_zero"), "a kill is no zero");
+        assert!(
+            !s1.events.iter().any(|(name, _)| name == "active_zero"),
+            "a kill is no zero"
+        );
         assert_eq!(s1.contradictions, []);
     }
 
@@ -328,7 +427,11 @@ mod tests {
         assert!(zero.0 <= 60.0 && zero.1 >= 60.1, "{zero:?}");
         assert!(down.0 <= 62.2 && down.1 >= 64.6, "{down:?}");
         assert!(gone.0 <= 66.6 && gone.1 >= 68.0, "{gone:?}");
-        assert!(s2.total.lo.as_secs_f64() > 60.0 && s2.total.hi.as_secs_f64() < 80.0, "{}", s2.total);
+        assert!(
+            s2.total.lo.as_secs_f64() > 60.0 && s2.total.hi.as_secs_f64() < 80.0,
+            "{}",
+            s2.total
+        );
         assert_eq!(s2.contradictions, []);
     }
 }

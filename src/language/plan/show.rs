@@ -1,6 +1,8 @@
 //! A plan in words: what each step does, and the command that a person would type for it.
 
-use super::{Connection, Environment, EnvironmentKind, LoadEnd, Plan, PollRead, Probe, ProbeKind, Step, Template, Verb, Victim};
+use super::{
+    Connection, Environment, EnvironmentKind, LoadEnd, Plan, PollRead, Probe, ProbeKind, Step, Template, Verb, Victim,
+};
 
 /// What a step does, in one line.
 pub fn step(step: &Step) -> String {
@@ -37,7 +39,12 @@ fn verb(verb: &Verb) -> String {
                 Connection::Reused => ", on a kept connection".to_owned(),
                 Connection::Named(name) => format!(", on connection {name}"),
             };
-            format!("{} {}{connection}, client limit {}{background}", request.method.as_str(), request.path, request.timeout)
+            format!(
+                "{} {}{connection}, client limit {}{background}",
+                request.method.as_str(),
+                request.path,
+                request.timeout
+            )
         }
         Verb::Load(load) => {
             let end = match &load.end {
@@ -48,9 +55,22 @@ fn verb(verb: &Verb) -> String {
             format!("{} {} at {}/s, {end}", load.method.as_str(), load.path, load.rate)
         }
         Verb::DeletePod(delete) | Verb::EvictPod(delete) => {
-            let pod = delete.pod.as_ref().map_or("the target pod".to_owned(), |selector| format!("pods with {selector}"));
-            let grace = delete.grace.map_or("its own grace period".to_owned(), |grace| format!("grace {grace}"));
-            format!("{} {pod}, {grace}{}", if matches!(verb, Verb::EvictPod(_)) { "evict" } else { "delete" }, waiting(delete.wait))
+            let pod = delete
+                .pod
+                .as_ref()
+                .map_or("the target pod".to_owned(), |selector| format!("pods with {selector}"));
+            let grace = delete
+                .grace
+                .map_or("its own grace period".to_owned(), |grace| format!("grace {grace}"));
+            format!(
+                "{} {pod}, {grace}{}",
+                if matches!(verb, Verb::EvictPod(_)) {
+                    "evict"
+                } else {
+                    "delete"
+                },
+                waiting(delete.wait)
+            )
         }
         Verb::Scale(scale) => {
             let victim = match scale.victim {
@@ -61,7 +81,10 @@ fn verb(verb: &Verb) -> String {
         }
         Verb::RolloutRestart(restart) => format!("restart the rollout{}", waiting(restart.wait)),
         Verb::DrainNode(drain) => format!("cordon and drain the target's node{}", waiting(drain.wait)),
-        Verb::Label(label) => format!("label the Deployment: {}", pairs(label.labels.iter().map(|(name, value)| (name.as_str(), value)))),
+        Verb::Label(label) => format!(
+            "label the Deployment: {}",
+            pairs(label.labels.iter().map(|(name, value)| (name.as_str(), value)))
+        ),
         Verb::Wait(wait) => format!("wait {}", wait.duration),
         Verb::WaitFor(wait) => format!("wait for {}", wait.condition.text),
         Verb::Poll(poll) => {
@@ -75,7 +98,12 @@ fn verb(verb: &Verb) -> String {
             }
         }
         Verb::Exec(exec) => format!("run in {}: {}", exec.container, argv(&exec.argv)),
-        Verb::Ssh(ssh) => format!("run on {}{}: {}", ssh.host, if ssh.sudo { " with sudo" } else { "" }, argv(&ssh.argv)),
+        Verb::Ssh(ssh) => format!(
+            "run on {}{}: {}",
+            ssh.host,
+            if ssh.sudo { " with sudo" } else { "" },
+            argv(&ssh.argv)
+        ),
         Verb::Snapshot(snapshot) => format!("HAProxy statistics into haproxy-stat-{}.csv", snapshot.name),
         Verb::Mark(mark) => format!("mark {}", mark.name),
         Verb::Parallel(parallel) => {
@@ -86,7 +114,9 @@ fn verb(verb: &Verb) -> String {
 }
 
 fn pairs<'a>(list: impl Iterator<Item = (&'a str, &'a Template)>) -> String {
-    list.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    list.map(|(name, value)| format!("{name}={value}"))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn argv(parts: &[Template]) -> String {
@@ -96,29 +126,54 @@ fn argv(parts: &[Template]) -> String {
 /// The command that a person would type for a step that acts on the cluster or a host. gtrun itself calls the API; this shows
 /// exactly what is at stake.
 pub fn command(step: &Step, environment: &Environment) -> Option<String> {
-    let context = environment.context.as_ref().map(|context| format!(" --context {context}")).unwrap_or_default();
+    let context = environment
+        .context
+        .as_ref()
+        .map(|context| format!(" --context {context}"))
+        .unwrap_or_default();
     let workload = &environment.workload;
     let kubectl = format!("kubectl{context} -n {}", workload.namespace);
     let deployment = format!("deploy/{}", workload.deployment);
     Some(match &step.verb {
         Verb::DeletePod(delete) => {
-            let pod = delete.pod.as_ref().map_or("TARGET".to_owned(), |selector| format!("-l {selector}"));
-            let grace = delete.grace.map(|grace| format!(" --grace-period={}", grace.as_nanos() / 1_000_000_000)).unwrap_or_default();
+            let pod = delete
+                .pod
+                .as_ref()
+                .map_or("TARGET".to_owned(), |selector| format!("-l {selector}"));
+            let grace = delete
+                .grace
+                .map(|grace| format!(" --grace-period={}", grace.as_nanos() / 1_000_000_000))
+                .unwrap_or_default();
             format!("{kubectl} delete pod {pod}{grace} --wait={}", delete.wait)
         }
         Verb::EvictPod(_) => format!("{kubectl} create eviction of pod TARGET (policy/v1)"),
         Verb::Scale(scale) => format!("{kubectl} scale {deployment} --replicas={}", scale.replicas),
         Verb::RolloutRestart(_) => format!("{kubectl} rollout restart {deployment}"),
         Verb::DrainNode(_) => format!("kubectl{context} drain NODE-OF-TARGET --ignore-daemonsets, then uncordon"),
-        Verb::Label(label) => format!("{kubectl} label {deployment} {} --overwrite", pairs(label.labels.iter().map(|(name, value)| (name.as_str(), value)))),
+        Verb::Label(label) => format!(
+            "{kubectl} label {deployment} {} --overwrite",
+            pairs(label.labels.iter().map(|(name, value)| (name.as_str(), value)))
+        ),
         Verb::Exec(exec) => {
-            let container = workload.containers.get(&exec.container).cloned().unwrap_or_else(|| exec.container.to_string());
+            let container = workload
+                .containers
+                .get(&exec.container)
+                .cloned()
+                .unwrap_or_else(|| exec.container.to_string());
             format!("{kubectl} exec TARGET -c {container} -- {}", argv(&exec.argv))
         }
         Verb::Ssh(ssh) => {
-            let host = ssh.host.as_literal().and_then(|name| environment.hosts.get(name)).and_then(|host| host.ssh.clone());
+            let host = ssh
+                .host
+                .as_literal()
+                .and_then(|name| environment.hosts.get(name))
+                .and_then(|host| host.ssh.clone());
             let sudo = if ssh.sudo { "sudo -n " } else { "" };
-            format!("ssh {} {sudo}{}", host.unwrap_or_else(|| ssh.host.to_string()), argv(&ssh.argv))
+            format!(
+                "ssh {} {sudo}{}",
+                host.unwrap_or_else(|| ssh.host.to_string()),
+                argv(&ssh.argv)
+            )
         }
         Verb::Request(_)
         | Verb::Load(_)
@@ -142,7 +197,11 @@ pub fn probe(probe: &Probe) -> String {
         ProbeKind::PodWatch => "pods, endpoints, events".to_owned(),
         ProbeKind::Health { every } => format!("health page every {every}"),
     };
-    format!("{} ({what}{})", probe.name, if probe.required { ", required" } else { "" })
+    format!(
+        "{} ({what}{})",
+        probe.name,
+        if probe.required { ", required" } else { "" }
+    )
 }
 
 /// Where a run happens, in one line.
