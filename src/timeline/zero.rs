@@ -299,7 +299,8 @@ fn access_log(
         .iter()
         .any(|r| matches!((r.started.lo, last.ended.hi), (Some(start), Some(end)) if start >= end));
     let complete = sessions(timeline, server) == Some(app.len() as u64);
-    if alive_after && complete {
+    // A zero that was read from the living pod shows the same as a later line.
+    if (alive_after || zero.seen) && complete {
         zero.seen = true;
         zero.sightings
             .extend(timeline.clocks.sight(envoy.file, last.place.line, last.ended));

@@ -25,7 +25,10 @@ fn case_01_columns_are_found_by_name() {
         (&*old.server, old.status.class, old.scur),
         ("worker2", StatusClass::Up, Some(3))
     );
-    assert_eq!((old.lastchg, old.check_status, old.addr), (Some(254_029), None, None));
+    assert_eq!(
+        (old.lastchg, old.check_status.clone(), old.addr.clone()),
+        (Some(254_029), None, None)
+    );
     for file in ["haproxy-2.6.csv", "future.csv", "wrapped.csv"] {
         let row = only(file);
         assert_eq!(

@@ -26,6 +26,10 @@ pub(super) fn health_checks(evidence: &Evidence, site: &Site, log: Option<usize>
         if peers.len() != 1 {
             continue;
         }
+        // Another proxy with a server of this name may check the same page.
+        if checked_by_others(site, log, &server.name) {
+            continue;
+        }
         let answered = logged_checks(site, log, &server.name);
         let mut codes: Vec<u16> = answered.iter().filter_map(|(_, h)| h.code).collect();
         codes.dedup();
@@ -70,6 +74,18 @@ pub(super) fn health_checks(evidence: &Evidence, site: &Site, log: Option<usize>
             }
         }
     }
+}
+
+/// A server of the same name in another proxy is told of in the log.
+fn checked_by_others(site: &Site, log: &HaproxyLog, server: &str) -> bool {
+    log.lines.iter().any(|l| match &l.what {
+        HaproxyEvent::HealthCheck(h) => &*h.server == server && Some(&h.backend) != site.proxy.as_ref(),
+        HaproxyEvent::ServerState(s) => &*s.server == server && Some(&s.backend) != site.proxy.as_ref(),
+        HaproxyEvent::Request(_)
+        | HaproxyEvent::ProxyStopped(_)
+        | HaproxyEvent::ProxyStarted(_)
+        | HaproxyEvent::NoServer(_) => false,
+    })
 }
 
 /// A server's logged checks that were answered with another status than 200, from when its health was last full up
