@@ -61,19 +61,27 @@ impl Ask<'_> {
     fn send(&self, method: &str, path: &str, content_type: &str, body: &str) -> Answer {
         let mut command = Command::new("curl");
         // An agent that gets compact JSON, as programs do.
-        command.args(["-sk", "-i", "--max-time", "5", "-A", "test", "-X", method]);
+        command.args(["-skS", "-i", "--max-time", "5", "-A", "test", "-X", method]);
         if !self.role.is_empty() {
             command.args(["-H", &format!("Authorization: Bearer {}", token(self.lab, self.role))]);
         }
         if !content_type.is_empty() {
             command.args(["-H", &format!("Content-Type: {content_type}"), "-d", body]);
         }
+        // A connection that could not be made is tried again; an answer never is.
+        command.args(["--retry", "3", "--retry-delay", "1", "--retry-connrefused"]);
         let output = command
             .arg(format!("{}{path}", self.lab.facts().api_url))
             .output()
             .expect("curl");
         let said = text(&output.stdout).replace('\r', "");
-        let (head, body) = said.split_once("\n\n").unwrap_or_else(|| panic!("{said}"));
+        let (head, body) = said.split_once("\n\n").unwrap_or_else(|| {
+            panic!(
+                "{method} {path}: curl {}: {said}{}",
+                output.status,
+                text(&output.stderr)
+            )
+        });
         let mut lines = head.lines();
         let code = lines
             .next()
