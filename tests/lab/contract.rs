@@ -68,12 +68,16 @@ impl Ask<'_> {
         if !content_type.is_empty() {
             command.args(["-H", &format!("Content-Type: {content_type}"), "-d", body]);
         }
+        command.arg(format!("{}{path}", self.lab.facts().api_url));
+        let mut output = command.output().expect("curl");
         // A connection that could not be made is tried again; an answer never is.
-        command.args(["--retry", "3", "--retry-delay", "1", "--retry-connrefused"]);
-        let output = command
-            .arg(format!("{}{path}", self.lab.facts().api_url))
-            .output()
-            .expect("curl");
+        for _ in 0..3 {
+            if !output.stdout.is_empty() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            output = command.output().expect("curl");
+        }
         let said = text(&output.stdout).replace('\r', "");
         let (head, body) = said.split_once("\n\n").unwrap_or_else(|| {
             panic!(
